@@ -1,0 +1,128 @@
+# proofd: one Makefile, no recursion. Targets: all check bench fuzz lint format install demo clean.
+# Variables: BUILD (object directory), SAN (sanitizers, as -fsanitize takes them), BLST_SRC (a blst source
+# tree), PREFIX, DESTDIR, V=1 (show commands), CFLAGS, LDFLAGS (added after ours).
+
+CC ?= gcc
+PREFIX ?= /usr/local
+BUILD ?= build
+SAN ?=
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+
+ARCH := $(shell uname -m)
+BASELINE := $(if $(filter x86_64,$(ARCH)),-march=x86-64-v2)
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $(if $(CI),-Werror)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+PKGS := fuse3 libcrypto libzstd zlib numa
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+CHECK_LIBS = $(shell pkg-config --libs check)
+
+# blst: outside our tree, pinned by checksum (tests/lib/get-blst.sh), built once for a BUILD directory.
+BLST_SRC ?=
+BLST := $(if $(BLST_SRC),$(BLST_SRC),build/deps/blst)
+BLST_LIB := $(BUILD)/blst/libblst.a
+
+OUR_CFLAGS := -std=c11 -O2 -g $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
+	-D_GNU_SOURCE -DFUSE_USE_VERSION=312 -pthread $(PKG_CFLAGS) -MMD -MP
+LIBS := $(BLST_LIB) $(PKG_LIBS) -lpthread -lm
+
+PROGRAM_SRCS := daemon/main.c daemon/engine.c daemon/ctl.c
+LIB_SRCS := $(filter-out $(PROGRAM_SRCS),$(wildcard numa/*.c numa/circuit/*.c gpu/*.c gpu/cpu/*.c \
+	daemon/*.c fuse/*.c))
+LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/%.o)
+LIB := $(BUILD)/libproofd.a
+PROGRAMS := $(if $(wildcard daemon/main.c),$(BUILD)/proofd) \
+	$(if $(wildcard daemon/engine.c),$(BUILD)/proofd-engine) \
+	$(if $(wildcard daemon/ctl.c),$(BUILD)/proofctl)
+TEST_LIB_SRCS := $(wildcard tests/lib/*.c)
+TEST_LIB := $(BUILD)/libtest.a
+UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
+SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c))
+FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+.PHONY: all check check-unit check-system bench fuzz lint format install demo clean deps
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(PROGRAMS)
+
+$(BUILD)/%.o: %.c | $(BLST)/bindings/blst.h
+	@mkdir -p $(@D)
+	@$(if $(Q),echo "  CC    $<")
+	$(Q)$(CC) $(OUR_CFLAGS) $(CFLAGS) -c $< -o $@
+
+$(LIB): $(LIB_OBJS)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(TEST_LIB): $(TEST_LIB_SRCS:%.c=$(BUILD)/%.o)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+build/deps/blst/bindings/blst.h:
+	$(Q)tests/lib/get-blst.sh build/deps/blst
+
+# Portable: one object that chooses at run time between CPUs with and without ADX.
+$(BLST_LIB): | $(BLST)/bindings/blst.h
+	@mkdir -p $(@D)
+	@$(if $(Q),echo "  CC    blst")
+	$(Q)$(CC) -O2 -fno-builtin -fPIC -D__BLST_PORTABLE__ -c $(BLST)/src/server.c -o $(@D)/server.o
+	$(Q)$(CC) -O2 -fno-builtin -fPIC -D__BLST_PORTABLE__ -c $(BLST)/build/assembly.S -o $(@D)/assembly.o
+	$(Q)ar rcs $@ $(@D)/server.o $(@D)/assembly.o
+
+link = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$(filter-out $(BLST_LIB),$^)) -o $@
+say = @$(if $(Q),echo "  LINK  $@")
+
+$(BUILD)/proofd: $(BUILD)/daemon/main.o $(LIB) $(BLST_LIB)
+	$(say)
+	$(link) $(LIBS)
+
+$(BUILD)/proofd-engine: $(BUILD)/daemon/engine.o $(LIB) $(BLST_LIB)
+	$(say)
+	$(link) $(LIBS)
+
+$(BUILD)/proofctl: $(BUILD)/daemon/ctl.o $(LIB) $(BLST_LIB)
+	$(say)
+	$(link) $(LIBS)
+
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
+	$(say)
+	$(link) $(CHECK_LIBS) $(LIBS)
+
+$(BUILD)/tests/system/%: $(BUILD)/tests/system/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
+	$(say)
+	$(link) $(LIBS)
+
+$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
+	$(say)
+	$(link) $(LIBS)
+
+# Fuzzers: clang with libFuzzer, everything instrumented, in a BUILD of its own (make fuzz).
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIB) $(BLST_LIB)
+	$(say)
+	$(Q)$(CC) $(SANFLAGS) -fsanitize=fuzzer $(LDFLAGS) $(filter %.o,$^) $(LIB) -o $@ $(LIBS)
+
+unit-tests: $(UNIT_TESTS)
+system-helpers: $(SYSTEM_HELPERS)
+benches: $(BENCHES)
+fuzzers: $(FUZZERS)
+
+check: all unit-tests system-helpers
+	@BUILD=$(BUILD) tests/run.sh unit system
+
+check-unit: unit-tests
+	@BUILD=$(BUILD) tests/run.sh unit
+
+check-system: all system-helpers
+	@BUILD=$(BUILD) tests/run.sh system
+
+format:
+	clang-format -i $(wildcard numa/*.[ch] numa/circuit/*.[ch] gpu/*.[ch] gpu/cpu/*.[ch] daemon/*.[ch] \
+		fuse/*.[ch] tests/*/*.[ch])
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,25 @@
+/*
+ * The insecure development parameters of c2-formats 7.1: made from published labels, the same bytes everywhere.
+ * Whoever knows the labels can forge proofs; a marker beside the file says so.
+ */
+#ifndef GPU_SETUP_H
+#define GPU_SETUP_H
+
+#include "numa/base.h"
+#include "numa/circuit/sector.h"
+#include "numa/workers.h"
+
+struct setup_options {
+    const char *dir; /* made if absent */
+    struct workers *workers;
+    void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total); /* or NULL */
+    void *progress_ctx;
+};
+
+/* Writes <cache id>.params, .vk, .meta and the marker <cache id>.insecure into dir, each whole or not at all. Existing
+ * complete development files are kept (0, *made = false); a file there without our marker is never
+ * overwritten (-EEXIST). -ENOSPC, -EIO, -ENOMEM. */
+int setup_run(const struct sector_size *size, const struct setup_options *opt, bool *made,
+              struct errmsg *err);
+
+#endif

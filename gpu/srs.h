@@ -1,0 +1,51 @@
+/*
+ * Groth16 parameter files (c2-formats 4): where they are, whether they are to be trusted, and their
+ * points in memory as the prover wants them.
+ *
+ * An srs is immutable once opened and may be read by any thread.
+ */
+#ifndef GPU_SRS_H
+#define GPU_SRS_H
+
+#include "gpu/curve.h"
+#include "gpu/verify.h"
+#include "numa/circuit/sector.h"
+#include "numa/workers.h"
+
+struct srs {
+    const struct sector_size *size;
+    struct vk vk; /* with ic */
+    /* Lengths in points; what the file's counts said, checked against the circuit's. */
+    size_t h_len, l_len, a_len, b_len;
+    g1_affine_t *h, *l, *a, *b_g1;
+    g2_affine_t *b_g2;
+    bool insecure; /* development parameters: the marker is beside the file */
+    char path[4096];
+};
+
+struct srs_options {
+    const char *dir; /* NULL: srs_search's order */
+    struct workers *workers;
+    /* Progress in bytes, or NULL. Called from the calling thread. */
+    void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
+    void *progress_ctx;
+};
+
+/* Opens the parameters of `size`, checks and loads them. Returns 0 with *out set (end it with
+ * srs_close), -ENOENT (err names every directory that was searched), -EBADMSG (err: what, section,
+ * index), -ENOMEM, -EIO. */
+int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
+             struct errmsg *err);
+void srs_close(struct srs *srs);
+
+/* Only the verifying key of `size`: from the .vk, else from the head of the .params. */
+int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out, bool *insecure,
+                struct errmsg *err);
+
+/* Writes into `out` the path of the file of `size` with `suffix` (".params", ".vk", ".insecure") in the first directory
+ * that has it: `dir` if given, else $FIL_PROOFS_PARAMETER_CACHE, else /var/tmp/filecoin-proof-parameters, and then the
+ * development directory ($XDG_DATA_HOME or ~/.local/share)/proofd/params-insecure. -ENOENT names them all. */
+int srs_find(const struct sector_size *size, const char *dir, const char *suffix, char out[4096],
+             struct errmsg *err);
+
+#endif

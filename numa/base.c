@@ -1,0 +1,108 @@
+#include "numa/base.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+int errmsg_set(struct errmsg *err, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!err)
+        return code;
+    va_start(ap, fmt);
+    vsnprintf(err->text, sizeof(err->text), fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+int errmsg_prefix(struct errmsg *err, int code, const char *fmt, ...)
+{
+    struct errmsg old;
+    va_list ap;
+
+    if (!err)
+        return code;
+    old = *err;
+    va_start(ap, fmt);
+    vsnprintf(err->text, sizeof(err->text), fmt, ap);
+    va_end(ap);
+    size_t used = strlen(err->text);
+    snprintf(err->text + used, sizeof(err->text) - used, ": %s", old.text);
+    return code;
+}
+
+void hex_encode(char *out, const void *bytes, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *p = bytes;
+
+    for (size_t i = 0; i < len; i++) {
+        out[2 * i] = digits[p[i] >> 4];
+        out[2 * i + 1] = digits[p[i] & 15];
+    }
+    out[2 * len] = '\0';
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+int hex_decode(void *out, const char *hex, size_t len)
+{
+    uint8_t *p = out;
+
+    for (size_t i = 0; i < len; i++) {
+        int hi = hex_value(hex[2 * i]);
+        int lo = hi < 0 ? -1 : hex_value(hex[2 * i + 1]);
+        if (lo < 0)
+            return -EINVAL;
+        p[i] = (uint8_t)(hi << 4 | lo);
+    }
+    return 0;
+}
+
+int pread_full(int fd, void *buf, size_t len, uint64_t offset)
+{
+    uint8_t *p = buf;
+
+    while (len > 0) {
+        ssize_t n = pread(fd, p, len, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            return -ENODATA;
+        p += n;
+        len -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return 0;
+}
+
+int pwrite_full(int fd, const void *buf, size_t len, uint64_t offset)
+{
+    const uint8_t *p = buf;
+
+    while (len > 0) {
+        ssize_t n = pwrite(fd, p, len, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        p += n;
+        len -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return 0;
+}
