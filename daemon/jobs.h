@@ -1,0 +1,135 @@
+/*
+ * The table of all jobs: what the mount shows, what the scheduler serves, what the store keeps.
+ *
+ * Files arrive here as uploads, are judged, become jobs, get their partition proofs and end. Every
+ * change that a user was told of is on disk before the call returns (design 6). Disk work happens
+ * outside the table's lock. Every function may be called from any thread; none waits for a proof.
+ */
+#ifndef DAEMON_JOBS_H
+#define DAEMON_JOBS_H
+
+#include "daemon/job.h"
+#include "numa/circuit/c1_reader.h"
+
+struct jobs;
+
+struct jobs_options {
+    const char *store_dir;         /* made if absent, locked against a second service */
+    struct workers *check_workers; /* for the strict checks; borrowed, may be NULL */
+    uint32_t max_unfinished;       /* jobs queued and running; more: -EAGAIN at upload_open */
+    uint64_t max_store_bytes;      /* 0: as much as the disk has */
+    uint32_t keep_finished;        /* ended jobs kept; the oldest go first */
+    int64_t keep_finished_s;       /* 0: for ever */
+    /* Refuses what can never be proved (no parameters, ...): 0, or -EINVAL with err. May be NULL. */
+    int (*admit)(void *ctx, const struct c1 *c1, struct errmsg *err);
+    /* Something changed: `info` is the new copy, `was` the state before, `gone`: the job has left the
+     * table. Called without a lock, by the thread that changed it; must not block. May be NULL. */
+    void (*changed)(void *ctx, const struct job_info *info, enum job_state was, bool gone);
+    void *ctx;
+};
+
+/* Opens the store and recovers it: accepted jobs are queued again with the partitions they have,
+ * everything half is removed. -EBUSY when another service holds the store. */
+int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *err);
+void jobs_close(struct jobs *jobs);
+
+/* ---- looking ---- */
+int jobs_find(struct jobs *jobs, const char *name, struct job_info *out); /* -ENOENT */
+int jobs_get(struct jobs *jobs, uint64_t id, struct job_info *out);       /* -ENOENT */
+/* Up to `max` jobs with id > after, by id. Returns how many. */
+size_t jobs_list(struct jobs *jobs, uint64_t after, struct job_info *out, size_t max);
+
+struct jobs_totals {
+    uint32_t by_state[JOB_STATES];
+    uint64_t store_bytes;
+    uint64_t done_ever, failed_ever; /* since start */
+};
+void jobs_totals(struct jobs *jobs, struct jobs_totals *out);
+
+/* Reads of NAME as it was written. Returns bytes or a negative errno. */
+ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, uint64_t offset);
+/* malloc'ed copies for the caller to free; -ENOENT when there is none (yet). Text ends with a
+ * newline; proof is 192 bytes for each partition. */
+int jobs_proof(struct jobs *jobs, uint64_t id, uint8_t **bytes, size_t *len);
+int jobs_error(struct jobs *jobs, uint64_t id, char **text);
+int jobs_report(struct jobs *jobs, uint64_t id, char **json); /* done and failed jobs */
+
+/* ---- a user's changes ---- */
+/* Cancels an unfinished job, forgets an ended one, drops a file. */
+int jobs_remove(struct jobs *jobs, uint64_t id);
+/* Identity stays. From a temporary to a final name: judges and submits (-EBADMSG, -EINVAL as
+ * upload_judge; then the file keeps its old name). A target that has ended is replaced; one that has
+ * not: -EBUSY. -EINVAL for a reserved name. */
+int jobs_rename(struct jobs *jobs, uint64_t id, const char *name);
+int jobs_set_priority(struct jobs *jobs, uint64_t id, enum job_priority priority);
+int jobs_set_owner(struct jobs *jobs, uint64_t id, uid_t uid, gid_t gid); /* (uid_t)-1: as it is */
+int jobs_set_mode(struct jobs *jobs, uint64_t id, mode_t mode);
+
+/* ---- uploads: one open for writing ---- */
+struct upload;
+struct upload_owner {
+    uid_t uid;
+    gid_t gid;
+    mode_t mode;
+};
+
+/* A file that does not exist yet (MKNOD): an empty one in state JOB_RECEIVING. -EEXIST, -EINVAL
+ * (reserved name), -ENAMETOOLONG, -ENOSPC. A rejected job of that name is forgotten. */
+int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_owner *owner,
+                     struct job_info *out);
+/* Opens it for writing. An ended job may be opened: its results stay until the new content is
+ * accepted, as a new job; an unfinished accepted one is -EBUSY; a second writer of one being received
+ * shares it. -EAGAIN: queue full. */
+int upload_open(struct jobs *jobs, uint64_t id, struct upload **out);
+int upload_truncate(struct upload *u, uint64_t bytes);
+/* Any offset. A write after acceptance takes the acceptance back, on disk, before it returns.
+ * -EBADMSG, -EINVAL as soon as the bytes cannot become a C1 (sequential writes), -EFBIG, -ENOSPC. */
+ssize_t upload_write(struct upload *u, const void *buf, size_t len, uint64_t offset);
+/* A non-empty FLUSH: whole and right? 0: accepted and synced (final names), or found right (temporary
+ * names; submitted at rename). -EBADMSG, -EINVAL, -EFBIG, -ENOSPC: rejected, NAME.error says why.
+ * Empty file: 0, nothing happens. Idempotent. */
+int upload_judge(struct upload *u);
+/* RELEASE. `aborted`: the writer was killed; what it wrote last is not taken. An accepted upload
+ * becomes a queued job, anything else of a final name is dropped or rejected. Frees u. */
+void upload_close(struct upload *u, bool aborted);
+uint64_t upload_job_id(const struct upload *u);
+
+/* ---- the scheduler's side ---- */
+struct partition_work {
+    uint64_t job;
+    uint32_t partition;
+    enum job_priority priority;
+    int c1_fd; /* the decoded form, read-only, the caller's to close */
+};
+
+/* Takes the next partition: highest class, oldest job, lowest index; it belongs to `node` until one of
+ * the calls below. -EAGAIN when there is none. */
+int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out);
+
+enum partition_stage { PARTITION_SYNTHESIZING, PARTITION_PROVING };
+void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,
+                          enum partition_stage stage);
+
+/* What an engine measured, for the report. */
+struct partition_report {
+    int node;
+    char device[64]; /* "cpu" or the GPU's name */
+    bool insecure;
+    double synthesis_ms, transform_ms, msm_ms, verify_ms, total_ms, params_ms;
+    uint64_t peak_bytes;
+};
+
+/* A verified proof: journalled and synced before the call returns; the last one ends the job (and
+ * those that share its computation). Disk full: kept in memory, -ENOSPC, the caller calls again
+ * later. Unknown job (cancelled): 0. */
+int jobs_partition_done(struct jobs *jobs, uint64_t job, uint32_t partition,
+                        const uint8_t proof[192], const struct partition_report *report);
+/* Back to the queue: the engine died or is stopping. */
+void jobs_partition_returned(struct jobs *jobs, uint64_t job, uint32_t partition);
+/* The job fails with this text. */
+void jobs_partition_failed(struct jobs *jobs, uint64_t job, uint32_t partition, int code,
+                           const char *text);
+/* True when the job is gone or cancelled: an engine need not go on. */
+bool jobs_cancelled(struct jobs *jobs, uint64_t job);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * What front and engine say to each other over their socket pair (SOCK_SEQPACKET): one packet, one
+ * message, a descriptor of the decoded C1 with LINK_WORK. Both ends come from one build, so messages
+ * are structs; lengths and types are checked all the same, for a dying engine may send anything.
+ */
+#ifndef DAEMON_LINK_H
+#define DAEMON_LINK_H
+
+#include "daemon/jobs.h"
+
+enum link_type {
+    LINK_HELLO = 1, /* engine: ready */
+    LINK_WORK,      /* front: prove this partition; carries a descriptor */
+    LINK_CANCEL,    /* front: forget what you have of this job */
+    LINK_STAGE,     /* engine: a partition entered a stage */
+    LINK_DONE,      /* engine: a verified proof */
+    LINK_FAILED,    /* engine: this partition cannot be proved */
+    LINK_STATUS,    /* engine: what it holds, about once a second and at changes */
+    LINK_STOP       /* front: finish or give back what is in flight, then exit */
+};
+
+struct link_hello {
+    int32_t node;
+    uint32_t threads;
+    uint32_t capacity; /* partitions it takes at a time */
+    char device[64];
+};
+
+struct link_work {
+    uint64_t job;
+    uint32_t partition;
+    uint32_t priority;
+};
+
+struct link_cancel {
+    uint64_t job;
+};
+
+struct link_stage {
+    uint64_t job;
+    uint32_t partition;
+    uint32_t stage; /* enum partition_stage */
+};
+
+struct link_done {
+    uint64_t job;
+    uint32_t partition;
+    uint8_t proof[192];
+    struct partition_report report;
+};
+
+struct link_failed {
+    uint64_t job;
+    uint32_t partition;
+    int32_t code; /* negative errno; -EAGAIN: back to the queue; -EILSEQ: a proof did not verify */
+    char text[768];
+};
+
+struct link_status {
+    uint64_t resident_bytes;
+    uint32_t in_flight;
+    char params[256]; /* what is loaded, for people: "2KiB (insecure development parameters)" */
+};
+
+struct link_message {
+    uint32_t type;
+    union {
+        struct link_hello hello;
+        struct link_work work;
+        struct link_cancel cancel;
+        struct link_stage stage;
+        struct link_done done;
+        struct link_failed failed;
+        struct link_status status;
+    };
+};
+
+/* Sends one message, with descriptor `fd` when >= 0. 0 or a negative errno (-EPIPE: nobody there). */
+int link_send(int sock, const struct link_message *m, int fd);
+/* Waits for one message. *fd is -1 or a received descriptor (close-on-exec). 0; -ENOTCONN at the end;
+ * -EBADMSG for a packet of a wrong length or type. */
+int link_receive(int sock, struct link_message *m, int *fd);
+
+#endif
