@@ -14,8 +14,8 @@ BASELINE := $(if $(filter x86_64,$(ARCH)),-march=x86-64-v2)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $(if $(CI),-Werror)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 PKGS := fuse3 libcrypto libzstd zlib numa
-PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS = $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CHECK_LIBS = $(shell pkg-config --libs check)
 
 # blst: outside our tree, pinned by checksum (tests/lib/get-blst.sh), built once for a BUILD directory.
@@ -23,9 +23,9 @@ BLST_SRC ?=
 BLST := $(if $(BLST_SRC),$(BLST_SRC),build/deps/blst)
 BLST_LIB := $(BUILD)/blst/libblst.a
 
-OUR_CFLAGS := -std=c11 -O2 -g $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
+OUR_CFLAGS = -std=c11 -O2 -g $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
 	-D_GNU_SOURCE -DFUSE_USE_VERSION=312 -pthread $(PKG_CFLAGS) -MMD -MP
-LIBS := $(BLST_LIB) $(PKG_LIBS) -lpthread -lm
+LIBS = $(BLST_LIB) $(PKG_LIBS) -lpthread -lm
 
 PROGRAM_SRCS := daemon/main.c daemon/engine.c daemon/ctl.c
 LIB_SRCS := $(filter-out $(PROGRAM_SRCS),$(wildcard numa/*.c numa/circuit/*.c gpu/*.c gpu/cpu/*.c \
@@ -109,7 +109,15 @@ system-helpers: $(SYSTEM_HELPERS)
 benches: $(BENCHES)
 fuzzers: $(FUZZERS)
 
-check: all unit-tests system-helpers
+# Packages come first and pkg-config is asked afterwards, hence the second make.
+demo:
+	@tests/lib/packages.sh demo
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) tests/demo.sh
+
+check:
+	@tests/lib/packages.sh check
+	@$(MAKE) --no-print-directory all unit-tests system-helpers
 	@BUILD=$(BUILD) tests/run.sh unit system
 
 check-unit: unit-tests
