@@ -1,0 +1,321 @@
+/*
+ * The ring is a bounded queue of many producers and one consumer: each slot carries the turn in
+ * which it may be written or read, a producer claims a turn by compare-and-swap, and nobody waits
+ * for anybody but the writer, for the one producer that has claimed a slot and not filled it yet.
+ */
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLOTS 512 /* a power of two; 0.6 MB, touched only as far as it is used */
+#define LINE_BYTES 4096
+
+struct slot {
+    atomic_size_t turn; /* = position: free for that position; = position + 1: filled */
+    enum log_level level;
+    size_t len;
+    struct log_field fields[LOG_FIELDS_MAX]; /* strings point into text */
+    char text[LOG_TEXT_BYTES];
+};
+
+atomic_int log_threshold = LOG_LEVEL_INFO;
+
+static struct {
+    struct slot slots[SLOTS];
+    atomic_size_t head;   /* next position to claim */
+    size_t tail;          /* the writer's alone */
+    atomic_uint_fast64_t lost;
+    atomic_bool running;  /* events go into the ring */
+    atomic_bool stop;
+    sem_t filled; /* one post for each filled slot, and one to stop: no system call unless the writer
+                     sleeps */
+    pthread_t writer;
+} ring;
+
+static const struct {
+    const char *name;
+    enum log_level level;
+} levels[] = {
+    {"err", LOG_LEVEL_ERR},
+    {"warn", LOG_LEVEL_WARN},
+    {"info", LOG_LEVEL_INFO},
+    {"debug", LOG_LEVEL_DEBUG},
+};
+
+const char *log_level_name(enum log_level level)
+{
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+        if (levels[i].level == level)
+            return levels[i].name;
+    return "info";
+}
+
+int log_level_parse(const char *name, enum log_level *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+        if (strcmp(levels[i].name, name) == 0) {
+            *out = levels[i].level;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+void log_set_level(enum log_level level)
+{
+    atomic_store_explicit(&log_threshold, (int)level, memory_order_relaxed);
+}
+
+enum log_level log_get_level(void)
+{
+    return (enum log_level)atomic_load_explicit(&log_threshold, memory_order_relaxed);
+}
+
+/* A line under construction; what does not fit is cut, with room kept for the newline. */
+struct line {
+    char *out;
+    size_t len, size;
+};
+
+static void put_bytes(struct line *l, const char *bytes, size_t n)
+{
+    n = min_size(n, l->size - 1 - l->len);
+    memcpy(l->out + l->len, bytes, n);
+    l->len += n;
+}
+
+static void put_text(struct line *l, const char *text)
+{
+    put_bytes(l, text, strlen(text));
+}
+
+static bool is_plain(const char *s)
+{
+    if (!*s)
+        return false;
+    for (; *s; s++)
+        if ((unsigned char)*s <= ' ' || *s == '"' || *s == '=' || *s == '\\' || *s == 0x7f)
+            return false;
+    return true;
+}
+
+static void put_quoted(struct line *l, const char *s)
+{
+    char hex[5];
+
+    put_text(l, "\"");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c < ' ' || c == 0x7f) {
+            snprintf(hex, sizeof(hex), "\\x%02x", c);
+            put_text(l, hex);
+            continue;
+        }
+        if (c == '"' || c == '\\')
+            put_text(l, "\\");
+        put_bytes(l, s, 1);
+    }
+    put_text(l, "\"");
+}
+
+static void put_value(struct line *l, const struct log_field *f)
+{
+    char number[24];
+
+    if (f->type == LOG_FIELD_STR) {
+        const char *s = f->value.str ? f->value.str : "";
+        if (is_plain(s))
+            put_text(l, s);
+        else
+            put_quoted(l, s);
+        return;
+    }
+    if (f->type == LOG_FIELD_U64)
+        snprintf(number, sizeof(number), "%" PRIu64, f->value.u64);
+    else
+        snprintf(number, sizeof(number), "%" PRId64, f->value.i64);
+    put_text(l, number);
+}
+
+size_t log_format(char *out, size_t size, enum log_level level, const struct log_field *fields,
+                  size_t len)
+{
+    struct line l = {out, 0, size};
+    char priority[8];
+
+    snprintf(priority, sizeof(priority), "<%d>", (int)level);
+    put_text(&l, priority);
+    for (size_t i = 0; i < len; i++) {
+        if (i > 0)
+            put_text(&l, " ");
+        put_text(&l, fields[i].key);
+        put_text(&l, "=");
+        put_value(&l, &fields[i]);
+    }
+    l.out[l.len++] = '\n';
+    return l.len;
+}
+
+/* One write for a line, so that lines of several processes do not mix. A log that cannot be written
+ * has nobody to tell. */
+static void write_event(enum log_level level, const struct log_field *fields, size_t len)
+{
+    char line[LINE_BYTES];
+    size_t n = log_format(line, sizeof(line), level, fields, len);
+
+    for (size_t done = 0; done < n;) {
+        ssize_t ret = write(STDERR_FILENO, line + done, n - done);
+        if (ret < 0 && errno == EINTR)
+            continue;
+        if (ret <= 0)
+            return;
+        done += (size_t)ret;
+    }
+}
+
+/* Claims a free slot, or returns NULL when the ring is full. */
+static struct slot *claim(size_t *position)
+{
+    size_t pos = atomic_load_explicit(&ring.head, memory_order_relaxed);
+
+    for (;;) {
+        struct slot *slot = &ring.slots[pos % SLOTS];
+        size_t turn = atomic_load_explicit(&slot->turn, memory_order_acquire);
+        if (turn == pos) {
+            if (atomic_compare_exchange_weak_explicit(&ring.head, &pos, pos + 1,
+                                                      memory_order_relaxed, memory_order_relaxed)) {
+                *position = pos;
+                return slot;
+            }
+        } else if (turn < pos) {
+            return NULL;
+        } else {
+            pos = atomic_load_explicit(&ring.head, memory_order_relaxed);
+        }
+    }
+}
+
+static void fill(struct slot *slot, enum log_level level, const struct log_field *fields, size_t len)
+{
+    size_t used = 0;
+
+    slot->level = level;
+    slot->len = min_size(len, LOG_FIELDS_MAX);
+    for (size_t i = 0; i < slot->len; i++) {
+        slot->fields[i] = fields[i];
+        if (fields[i].type != LOG_FIELD_STR)
+            continue;
+        const char *s = fields[i].value.str ? fields[i].value.str : "";
+        if (used >= LOG_TEXT_BYTES) {
+            slot->fields[i].value.str = "";
+            continue;
+        }
+        size_t n = strnlen(s, LOG_TEXT_BYTES - 1 - used);
+        memcpy(slot->text + used, s, n);
+        slot->text[used + n] = '\0';
+        slot->fields[i].value.str = slot->text + used;
+        used += n + 1;
+    }
+}
+
+void log_put(enum log_level level, const struct log_field *fields, size_t len)
+{
+    size_t pos;
+
+    if (!atomic_load_explicit(&ring.running, memory_order_acquire)) {
+        write_event(level, fields, len);
+        return;
+    }
+    struct slot *slot = claim(&pos);
+    if (!slot) {
+        atomic_fetch_add_explicit(&ring.lost, 1, memory_order_relaxed);
+        return;
+    }
+    fill(slot, level, fields, len);
+    atomic_store_explicit(&slot->turn, pos + 1, memory_order_release);
+    sem_post(&ring.filled);
+}
+
+static void report_lost(void)
+{
+    uint64_t lost = atomic_exchange_explicit(&ring.lost, 0, memory_order_relaxed);
+    struct log_field fields[] = {log_str("msg", "log events lost: the ring was full"),
+                                 log_u64("lost", lost)};
+
+    if (lost > 0)
+        write_event(LOG_LEVEL_WARN, fields, ARRAY_LEN(fields));
+}
+
+/* Writes the next event. False when there is none. */
+static bool drain_one(void)
+{
+    struct slot *slot = &ring.slots[ring.tail % SLOTS];
+
+    if (ring.tail == atomic_load_explicit(&ring.head, memory_order_relaxed))
+        return false;
+    while (atomic_load_explicit(&slot->turn, memory_order_acquire) != ring.tail + 1)
+        sched_yield(); /* its producer is between claim and fill: a few hundred nanoseconds */
+    write_event(slot->level, slot->fields, slot->len);
+    atomic_store_explicit(&slot->turn, ring.tail + SLOTS, memory_order_release);
+    ring.tail++;
+    return true;
+}
+
+static void *writer_main(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        while (sem_wait(&ring.filled) < 0 && errno == EINTR)
+            ;
+        drain_one();
+        report_lost();
+        if (atomic_load(&ring.stop)) {
+            while (drain_one())
+                ;
+            report_lost();
+            return NULL;
+        }
+    }
+}
+
+int log_start(struct errmsg *err)
+{
+    sigset_t all, old;
+
+    for (size_t i = 0; i < SLOTS; i++)
+        atomic_store(&ring.slots[i].turn, i);
+    atomic_store(&ring.head, 0);
+    ring.tail = 0;
+    atomic_store(&ring.stop, false);
+    if (sem_init(&ring.filled, 0, 0) < 0)
+        return errmsg_set(err, -errno, "log: cannot make a semaphore");
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int ret = pthread_create(&ring.writer, NULL, writer_main, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (ret != 0) {
+        sem_destroy(&ring.filled);
+        return errmsg_set(err, -ret, "log: cannot start the writer thread");
+    }
+    pthread_setname_np(ring.writer, "log");
+    atomic_store_explicit(&ring.running, true, memory_order_release);
+    return 0;
+}
+
+void log_stop(void)
+{
+    if (!atomic_exchange(&ring.running, false))
+        return;
+    atomic_store(&ring.stop, true);
+    sem_post(&ring.filled);
+    pthread_join(ring.writer, NULL);
+    sem_destroy(&ring.filled);
+}

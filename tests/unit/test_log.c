@@ -1,0 +1,198 @@
+#include "daemon/log.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Standard error in a file while a test runs. */
+static int saved_stderr = -1;
+static FILE *captured;
+
+static void capture_begin(void)
+{
+    captured = tmpfile();
+    ck_assert_ptr_nonnull(captured);
+    saved_stderr = dup(STDERR_FILENO);
+    ck_assert_int_ge(dup2(fileno(captured), STDERR_FILENO), 0);
+}
+
+static char *capture_end(void)
+{
+    dup2(saved_stderr, STDERR_FILENO);
+    close(saved_stderr);
+    long len = (long)lseek(fileno(captured), 0, SEEK_END);
+    char *text = calloc(1, (size_t)len + 1);
+    ck_assert_int_eq(pread_full(fileno(captured), text, (size_t)len, 0), 0);
+    fclose(captured);
+    return text;
+}
+
+START_TEST(log_format__quotes_what_a_reader_could_mistake)
+{
+    char line[256];
+    struct log_field f[] = {log_u64("job", 17), log_str("stage", "synthesize"),
+                            log_i64("code", -5), log_str("msg", "a \"b\"\n\\"), log_str("none", "")};
+
+    size_t n = log_format(line, sizeof(line), LOG_LEVEL_INFO, f, ARRAY_LEN(f));
+    line[n] = '\0';
+    ck_assert_str_eq(line,
+                     "<6>job=17 stage=synthesize code=-5 msg=\"a \\\"b\\\"\\x0a\\\\\" none=\"\"\n");
+}
+END_TEST
+
+START_TEST(log_format__cuts_a_long_line_and_keeps_the_newline)
+{
+    char line[32];
+    struct log_field f[] = {log_str("msg", "0123456789012345678901234567890123456789")};
+
+    size_t n = log_format(line, sizeof(line), LOG_LEVEL_ERR, f, 1);
+    ck_assert_uint_eq(n, sizeof(line));
+    ck_assert_int_eq(line[n - 1], '\n');
+    ck_assert_int_eq(memcmp(line, "<3>msg=0123", 11), 0);
+}
+END_TEST
+
+START_TEST(log_put__writes_at_once_without_a_writer)
+{
+    capture_begin();
+    log_info(log_str("msg", "early"));
+    log_debug(log_str("msg", "unwanted"));
+    char *text = capture_end();
+    ck_assert_str_eq(text, "<6>msg=early\n");
+    free(text);
+}
+END_TEST
+
+static int evaluations;
+
+static uint64_t evaluate(void)
+{
+    return (uint64_t)++evaluations;
+}
+
+START_TEST(log_level__changes_while_running_and_spares_the_arguments)
+{
+    capture_begin();
+    ck_assert_int_eq(log_start(NULL), 0);
+    log_debug(log_u64("n", evaluate()));
+    ck_assert_int_eq(evaluations, 0);
+    log_set_level(LOG_LEVEL_DEBUG);
+    log_debug(log_u64("n", evaluate()));
+    ck_assert_int_eq(evaluations, 1);
+    log_set_level(LOG_LEVEL_ERR);
+    log_warn(log_u64("n", evaluate()));
+    log_stop();
+    char *text = capture_end();
+    ck_assert_str_eq(text, "<7>n=1\n");
+    free(text);
+}
+END_TEST
+
+START_TEST(log_level__names_and_back)
+{
+    static const char *const names[] = {"err", "warn", "info", "debug"};
+    enum log_level level;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        ck_assert_int_eq(log_level_parse(names[i], &level), 0);
+        ck_assert_str_eq(log_level_name(level), names[i]);
+    }
+    ck_assert_int_lt(log_level_parse("loud", &level), 0);
+    ck_assert_int_lt(log_level_parse("", &level), 0);
+}
+END_TEST
+
+#define PRODUCERS 4
+#define EVENTS 3000
+
+static void *produce(void *arg)
+{
+    uint64_t who = (uint64_t)(uintptr_t)arg;
+    char text[64];
+
+    for (uint64_t i = 0; i < EVENTS; i++) {
+        snprintf(text, sizeof(text), "from-%llu", (unsigned long long)who);
+        log_info(log_u64("who", who), log_u64("i", i), log_str("msg", text));
+        memset(text, 'x', sizeof(text) - 1); /* the log must have copied it */
+    }
+    return NULL;
+}
+
+START_TEST(log_put__from_many_threads_loses_nothing_silently)
+{
+    pthread_t threads[PRODUCERS];
+    uint64_t seen = 0, lost = 0;
+    long last[PRODUCERS] = {-1, -1, -1, -1};
+
+    capture_begin();
+    ck_assert_int_eq(log_start(NULL), 0);
+    for (uintptr_t i = 0; i < PRODUCERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, produce, (void *)i), 0);
+    for (int i = 0; i < PRODUCERS; i++)
+        pthread_join(threads[i], NULL);
+    log_stop();
+    char *text = capture_end(), *save = NULL;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        unsigned long long who, i, from, n;
+        if (sscanf(line, "<6>who=%llu i=%llu msg=from-%llu", &who, &i, &from) == 3) {
+            ck_assert_uint_eq(who, from);
+            ck_assert_uint_lt(who, PRODUCERS);
+            ck_assert_int_gt((long)i, last[who]); /* in order for each thread */
+            last[who] = (long)i;
+            seen++;
+        } else {
+            ck_assert_msg(sscanf(line, "<4>msg=\"log events lost: the ring was full\" lost=%llu",
+                                 &n) == 1, "%s", line);
+            lost += n;
+        }
+    }
+    free(text);
+    ck_assert_uint_eq(seen + lost, (uint64_t)PRODUCERS * EVENTS);
+    ck_assert_uint_gt(seen, 500);
+}
+END_TEST
+
+START_TEST(log_put__bounds_fields_and_text)
+{
+    char big[3000];
+    struct log_field f[LOG_FIELDS_MAX + 3];
+
+    memset(big, 'a', sizeof(big) - 1);
+    big[sizeof(big) - 1] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(f); i++)
+        f[i] = log_str("k", big);
+    capture_begin();
+    ck_assert_int_eq(log_start(NULL), 0);
+    log_put(LOG_LEVEL_INFO, f, ARRAY_LEN(f));
+    log_stop();
+    char *text = capture_end();
+    ck_assert_uint_le(strlen(text), LOG_TEXT_BYTES + 16 * LOG_FIELDS_MAX);
+    ck_assert_uint_gt(strlen(text), LOG_TEXT_BYTES);
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("log");
+    TCase *tc = tcase_create("log");
+
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, log_format__quotes_what_a_reader_could_mistake);
+    tcase_add_test(tc, log_format__cuts_a_long_line_and_keeps_the_newline);
+    tcase_add_test(tc, log_put__writes_at_once_without_a_writer);
+    tcase_add_test(tc, log_level__changes_while_running_and_spares_the_arguments);
+    tcase_add_test(tc, log_level__names_and_back);
+    tcase_add_test(tc, log_put__from_many_threads_loses_nothing_silently);
+    tcase_add_test(tc, log_put__bounds_fields_and_text);
+    suite_add_tcase(s, tc);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}
