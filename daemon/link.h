@@ -16,7 +16,8 @@ enum link_type {
     LINK_DONE,      /* engine: a verified proof */
     LINK_FAILED,    /* engine: this partition cannot be proved */
     LINK_STATUS,    /* engine: what it holds, about once a second and at changes */
-    LINK_STOP       /* front: finish or give back what is in flight, then exit */
+    LINK_LOG_LEVEL, /* front: log from here on at this level */
+    LINK_STOP       /* front: give back what is in flight, then exit */
 };
 
 struct link_hello {
@@ -62,6 +63,10 @@ struct link_status {
     char params[256]; /* what is loaded, for people: "2KiB (insecure development parameters)" */
 };
 
+struct link_log_level {
+    uint32_t level; /* enum log_level */
+};
+
 struct link_message {
     uint32_t type;
     union {
@@ -72,13 +77,16 @@ struct link_message {
         struct link_done done;
         struct link_failed failed;
         struct link_status status;
+        struct link_log_level log_level;
     };
 };
 
-/* Sends one message, with descriptor `fd` when >= 0. 0 or a negative errno (-EPIPE: nobody there). */
+/* Sends one message, with descriptor `fd` when >= 0. 0 or a negative errno (-EPIPE: nobody there;
+ * -EAGAIN: a non-blocking socket is full). */
 int link_send(int sock, const struct link_message *m, int fd);
-/* Waits for one message. *fd is -1 or a received descriptor (close-on-exec). 0; -ENOTCONN at the end;
- * -EBADMSG for a packet of a wrong length or type. */
+/* Waits for one message. *fd is -1 or a received descriptor (close-on-exec; LINK_WORK has one, the
+ * others none). 0; -ENOTCONN at the end; -EBADMSG for a packet of a wrong length or type or with
+ * wrong descriptors, of which nothing is kept; -EAGAIN: nothing there on a non-blocking socket. */
 int link_receive(int sock, struct link_message *m, int *fd);
 
 #endif

@@ -1,0 +1,136 @@
+#include "daemon/link.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Room for more descriptors than anybody may send: what comes with a packet must be closed, not
+ * leaked. */
+#define FDS_MAX 8
+
+/* Length of a message on the wire, 0 for an unknown type. */
+static size_t message_bytes(uint32_t type)
+{
+    static const size_t body[] = {
+        [LINK_HELLO] = sizeof(struct link_hello),   [LINK_WORK] = sizeof(struct link_work),
+        [LINK_CANCEL] = sizeof(struct link_cancel), [LINK_STAGE] = sizeof(struct link_stage),
+        [LINK_DONE] = sizeof(struct link_done),     [LINK_FAILED] = sizeof(struct link_failed),
+        [LINK_STATUS] = sizeof(struct link_status), [LINK_LOG_LEVEL] = sizeof(struct link_log_level),
+        [LINK_STOP] = 0,
+    };
+
+    if (type < LINK_HELLO || type >= ARRAY_LEN(body))
+        return 0;
+    return offsetof(struct link_message, hello) + body[type];
+}
+
+static void put_fd(struct msghdr *msg, int fd)
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &fd, sizeof(int));
+}
+
+int link_send(int sock, const struct link_message *m, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = message_bytes(m->type)};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n;
+
+    if (iov.iov_len == 0)
+        return -EINVAL;
+    if (fd >= 0) {
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = sizeof(control.bytes);
+        put_fd(&msg, fd);
+    }
+    do
+        n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno == ECONNRESET ? -EPIPE : -errno;
+    return (size_t)n == iov.iov_len ? 0 : -EIO;
+}
+
+/* Takes the descriptors out of a packet: the first into *fd, any other is closed. Returns how many
+ * there were. */
+static size_t take_fds(struct msghdr *msg, int *fd)
+{
+    size_t count = 0;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++, count++) {
+            int received;
+            memcpy(&received, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            if (count == 0)
+                *fd = received;
+            else
+                close(received);
+        }
+    }
+    return count;
+}
+
+/* Strings of a message are read by people and by printf: they must end. */
+static void terminate_strings(struct link_message *m)
+{
+    if (m->type == LINK_HELLO)
+        m->hello.device[sizeof(m->hello.device) - 1] = '\0';
+    if (m->type == LINK_DONE)
+        m->done.report.device[sizeof(m->done.report.device) - 1] = '\0';
+    if (m->type == LINK_FAILED)
+        m->failed.text[sizeof(m->failed.text) - 1] = '\0';
+    if (m->type == LINK_STATUS)
+        m->status.params[sizeof(m->status.params) - 1] = '\0';
+}
+
+static bool is_well_formed(const struct link_message *m, size_t bytes, size_t fds, int flags)
+{
+    if (flags & (MSG_TRUNC | MSG_CTRUNC) || bytes < sizeof(m->type))
+        return false;
+    return bytes == message_bytes(m->type) && fds == (m->type == LINK_WORK ? 1 : 0);
+}
+
+int link_receive(int sock, struct link_message *m, int *fd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+    } control;
+    struct iovec iov = {.iov_base = m, .iov_len = sizeof(*m)};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof(control.bytes)};
+    ssize_t n;
+
+    *fd = -1;
+    memset(m, 0, sizeof(*m));
+    do
+        n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno == ECONNRESET ? -ENOTCONN : -errno;
+    size_t fds = take_fds(&msg, fd);
+    if (n == 0 && fds == 0)
+        return -ENOTCONN;
+    if (!is_well_formed(m, (size_t)n, fds, msg.msg_flags)) {
+        if (*fd >= 0)
+            close(*fd);
+        *fd = -1;
+        return -EBADMSG;
+    }
+    terminate_strings(m);
+    return 0;
+}
