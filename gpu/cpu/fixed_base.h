@@ -28,9 +28,9 @@ void fixed_base_destroy(struct fixed_base *table);
 
 /* out[i] = scalars[i] * base for i < len; a zero scalar gives infinity. The table must be of the group that the name
  * says. -ENOMEM. */
-int fixed_base_g1_mul(const struct fixed_base *table, struct workers *workers,
-                      const fr_t *scalars, size_t len, g1_affine_t *out, struct errmsg *err);
-int fixed_base_g2_mul(const struct fixed_base *table, struct workers *workers,
-                      const fr_t *scalars, size_t len, g2_affine_t *out, struct errmsg *err);
+int fixed_base_g1_mul(const struct fixed_base *table, struct workers *workers, const fr_t *scalars,
+                      size_t len, g1_affine_t *out, struct errmsg *err);
+int fixed_base_g2_mul(const struct fixed_base *table, struct workers *workers, const fr_t *scalars,
+                      size_t len, g2_affine_t *out, struct errmsg *err);
 
 #endif

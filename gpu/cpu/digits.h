@@ -1,0 +1,93 @@
+/*
+ * Scalars cut into signed digits: k = +-(sum of digit_i * 2^(bits * i)), every digit in [-2^(bits-1), 2^(bits-1)].
+ *
+ * Signed digits halve the number of buckets or table entries, since a point is negated for free. Two things keep the
+ * digits independent of each other, so that any window can be read alone: k above r/2 is replaced by r - k, which
+ * leaves 254 bits and a sign, and a constant is added once so that no borrow runs from window to window.
+ *
+ * Any thread may call anything here.
+ */
+#ifndef GPU_CPU_DIGITS_H
+#define GPU_CPU_DIGITS_H
+
+#include <stdlib.h>
+
+#include "numa/base.h"
+#include "numa/circuit/fr.h"
+
+#define DIGITS_BITS_MIN 2
+#define DIGITS_BITS_MAX 22
+
+struct digits {
+    unsigned bits, windows;
+    uint64_t bias[4]; /* 2^(bits-1) in each window but the last */
+};
+
+/* A scalar ready to be read: |k| + bias, and the sign in the highest bit. */
+struct recoded {
+    uint64_t l[4];
+};
+
+static inline void digits_init(struct digits *d, unsigned bits)
+{
+    *d = (struct digits){.bits = bits, .windows = (255 + bits - 1) / bits};
+    for (unsigned i = 0; i + 1 < d->windows; i++) {
+        unsigned at = bits * i + bits - 1;
+        d->bias[at / 64] |= (uint64_t)1 << at % 64;
+    }
+}
+
+/* Adds the bias to a canonical value that is at most (r - 1) / 2, and notes the sign. */
+static inline void digits_recode(const struct digits *d, struct recoded *out,
+                                 const uint64_t magnitude[4], bool negative)
+{
+    unsigned __int128 carry = 0;
+
+    for (int i = 0; i < 4; i++) {
+        carry += (unsigned __int128)magnitude[i] + d->bias[i];
+        out->l[i] = (uint64_t)carry;
+        carry >>= 64;
+    }
+    out->l[3] |= (uint64_t)negative << 63;
+}
+
+/* The canonical value of *s or of -*s, whichever is smaller; *negative tells which. */
+static inline void digits_magnitude(uint64_t out[4], bool *negative, const fr_t *s)
+{
+    static const uint64_t r[4] = {0xffffffff00000001, 0x53bda402fffe5bfe, 0x3339d80809a1d805,
+                                  0x73eda753299d7d48};
+    uint64_t k[4], flipped[4];
+    unsigned char borrow = 0, smaller = 0;
+
+    blst_uint64_from_fr(k, s);
+    for (int i = 0; i < 4; i++) {
+        unsigned __int128 d = (unsigned __int128)r[i] - k[i] - borrow;
+        flipped[i] = (uint64_t)d;
+        borrow = (unsigned char)(d >> 64 & 1);
+    }
+    for (int i = 0; i < 4; i++) /* flipped < k? */
+        smaller = (unsigned char)(((unsigned __int128)flipped[i] - k[i] - smaller) >> 64 & 1);
+    *negative = smaller;
+    memcpy(out, smaller ? flipped : k, sizeof(k));
+}
+
+static inline bool digits_negative(const struct recoded *s)
+{
+    return s->l[3] >> 63;
+}
+
+/* Digit `window` of |k|; its sign is to be turned where digits_negative. */
+static inline int32_t digits_get(const struct digits *d, const struct recoded *s, unsigned window)
+{
+    unsigned at = d->bits * window, word = at / 64, shift = at % 64;
+    bool last = window + 1 == d->windows;
+    unsigned width = last ? 255 - at : d->bits;
+    uint64_t v = s->l[word] >> shift;
+
+    if (shift && word < 3)
+        v |= s->l[word + 1] << (64 - shift);
+    v &= ((uint64_t)1 << width) - 1;
+    return (int32_t)v - (last ? 0 : (int32_t)1 << (d->bits - 1));
+}
+
+#endif
