@@ -15,17 +15,19 @@
 #include "numa/circuit/sector.h"
 
 #define DIGEST_BYTES 32
+#define C1_DECODED_MAX ((size_t)128 << 20) /* bytes of a decoded form: far above any that is supported */
 
 struct c1;
 
-/* Takes over `bytes` (malloc'ed, `len` long): an API form in bincode. Checks 1 and 2 of c2-formats 1.5
- * (known proof type, matching size variant, every count, every index below its arity, exact
- * length) and that the proof type is one this version handles. Returns 0 with *out set (end it
- * with c1_destroy), -EBADMSG when it is no such thing, -EINVAL when it is one that is not
- * supported (non-interactive), -ENOMEM. `bytes` is freed on failure. */
+/* Takes over `bytes` (malloc'ed, `len` long): an API form in bincode. Checks 1 to 3 of c2-formats 1.5
+ * (known proof type, matching size variant, every count, every index below its arity, digests that
+ * are field elements, exact length) and that the proof type is one this version handles. Returns 0
+ * with *out set (end it with c1_destroy), -EBADMSG when it is no such thing, -EINVAL when it is one
+ * that is not supported (non-interactive), -ENOMEM. `bytes` is freed on failure. */
 int c1_from_bincode(uint8_t *bytes, size_t len, struct c1 **out, struct errmsg *err);
 
-/* The same from a descriptor that holds nothing else (a memfd or a file), read from offset 0. */
+/* The same from a descriptor that holds nothing else (a memfd or a file), read from offset 0. Also
+ * -EFBIG above C1_DECODED_MAX and what fstat and pread give. */
 int c1_from_fd(int fd, struct c1 **out, struct errmsg *err);
 
 void c1_destroy(struct c1 *c1);

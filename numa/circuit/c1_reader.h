@@ -13,8 +13,7 @@
 #include "numa/circuit/c1.h"
 #include "numa/workers.h"
 
-#define C1_TEXT_MAX ((uint64_t)1 << 30)      /* bytes of a file, and of its decompressed text */
-#define C1_DECODED_MAX ((uint64_t)128 << 20) /* bytes of the decoded form */
+#define C1_TEXT_MAX ((uint64_t)1 << 30) /* bytes of a file, and of its decompressed text */
 
 /* What a document may say beside the C1 itself. */
 struct c1_extra {
