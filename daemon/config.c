@@ -1,0 +1,416 @@
+#include "daemon/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum option_type {
+    OPTION_PATH,
+    OPTION_NUMBER,
+    OPTION_SIGNED,
+    OPTION_BYTES,    /* number with K M G T for powers of 1024 */
+    OPTION_DURATION, /* seconds, or a number with s m h d */
+    OPTION_LEVEL,
+    OPTION_BOOL
+};
+
+struct option {
+    const char *name; /* as in the file; dashes for underscores on the command line */
+    enum option_type type;
+    size_t offset;
+    const char *preset; /* as it would be written in the file */
+    int64_t min, max;   /* numbers alone */
+    const char *value_name, *help;
+};
+
+static const struct option options[] = {
+    {"mount", OPTION_PATH, offsetof(struct config, mount), "/proof", 0, 0, "DIR",
+     "where the mount goes; made if absent"},
+    {"store", OPTION_PATH, offsetof(struct config, store), "/var/lib/proofd", 0, 0, "DIR",
+     "jobs on disk; made if absent, outside the mount"},
+    {"params", OPTION_PATH, offsetof(struct config, params), "", 0, 0, "DIR",
+     "Groth16 parameters; empty: $FIL_PROOFS_PARAMETER_CACHE or /var/tmp/filecoin-proof-parameters,\n"
+     "then the development parameters of proofctl setup"},
+    {"engine", OPTION_PATH, offsetof(struct config, engine), "", 0, 0, "FILE",
+     "the engine program; empty: proofd-engine beside proofd"},
+    {"threads", OPTION_NUMBER, offsetof(struct config, threads), "0", 0, 4096, "N",
+     "threads that prove; 0: one for each CPU"},
+    {"node", OPTION_SIGNED, offsetof(struct config, node), "-1", -1, 1023, "N",
+     "NUMA node whose CPUs and memory are used; -1: the whole machine"},
+    {"log_level", OPTION_LEVEL, offsetof(struct config, log_level), "info", 0, 0, "LEVEL",
+     "err, warn, info or debug; the file log_level of the mount changes it while proofd runs"},
+    {"max_unfinished", OPTION_NUMBER, offsetof(struct config, max_unfinished), "1000", 1, 1000000,
+     "N", "jobs queued and running; at more, cp waits"},
+    {"max_store", OPTION_BYTES, offsetof(struct config, max_store_bytes), "0", 0, INT64_MAX,
+     "BYTES", "bytes of the store (K, M, G, T); 0: as much as the disk has"},
+    {"keep_finished", OPTION_NUMBER, offsetof(struct config, keep_finished), "1000", 0, 1000000, "N",
+     "ended jobs kept; the oldest go first"},
+    {"keep_finished_age", OPTION_DURATION, offsetof(struct config, keep_finished_age_s), "7d", 0,
+     (int64_t)1 << 32, "TIME", "how long ended jobs are kept (s, m, h, d); 0: for ever"},
+    {"allow_other", OPTION_BOOL, offsetof(struct config, allow_other), "no", 0, 0, "yes|no",
+     "let other users into the mount; an ordinary user needs user_allow_other in /etc/fuse.conf"},
+};
+
+static const struct option *find_option(const char *name, size_t len)
+{
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static void *field_of(struct config *cfg, const struct option *o)
+{
+    return (char *)cfg + o->offset;
+}
+
+/* How much one unit stands for: 0 for a suffix that is none of the type's. */
+static int64_t unit_factor(enum option_type type, const char *suffix)
+{
+    static const struct {
+        enum option_type type;
+        char suffix;
+        int64_t factor;
+    } units[] = {
+        {OPTION_BYTES, 'K', (int64_t)1 << 10}, {OPTION_BYTES, 'M', (int64_t)1 << 20},
+        {OPTION_BYTES, 'G', (int64_t)1 << 30}, {OPTION_BYTES, 'T', (int64_t)1 << 40},
+        {OPTION_DURATION, 's', 1},             {OPTION_DURATION, 'm', 60},
+        {OPTION_DURATION, 'h', 3600},          {OPTION_DURATION, 'd', 86400},
+    };
+
+    if (!*suffix)
+        return 1;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (units[i].type == type && suffix[0] == units[i].suffix && !suffix[1])
+            return units[i].factor;
+    return 0;
+}
+
+static int parse_number(const struct option *o, const char *value, int64_t *out, struct errmsg *err)
+{
+    char *end;
+    int64_t product = 0;
+
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    bool digits = isdigit((unsigned char)value[0]) || (value[0] == '-' && end > value + 1);
+    int64_t factor = digits ? unit_factor(o->type, end) : 0;
+    if (errno == 0 && factor > 0 && !__builtin_mul_overflow((int64_t)n, factor, &product) &&
+        product >= o->min && product <= o->max) {
+        *out = product;
+        return 0;
+    }
+    return errmsg_set(err, -EINVAL, "%s: '%s' is not a number from %" PRId64 " to %" PRId64 "%s",
+                      o->name, value, o->min, o->max,
+                      o->type == OPTION_BYTES      ? " (K, M, G or T may follow)"
+                      : o->type == OPTION_DURATION ? " seconds (s, m, h or d may follow)"
+                                                   : "");
+}
+
+static int parse_bool(const struct option *o, const char *value, bool *out, struct errmsg *err)
+{
+    static const struct {
+        const char *word;
+        bool value;
+    } words[] = {{"yes", true}, {"no", false}, {"true", true}, {"false", false}};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strcmp(value, words[i].word) == 0) {
+            *out = words[i].value;
+            return 0;
+        }
+    return errmsg_set(err, -EINVAL, "%s: '%s' is neither yes nor no", o->name, value);
+}
+
+static int parse_path(const struct option *o, const char *value, char *out, struct errmsg *err)
+{
+    if (strlen(value) >= CONFIG_PATH_MAX)
+        return errmsg_set(err, -EINVAL, "%s: a path of %zu bytes, at most %d are allowed", o->name,
+                          strlen(value), CONFIG_PATH_MAX - 1);
+    if (!*value && *o->preset)
+        return errmsg_set(err, -EINVAL, "%s: must not be empty", o->name);
+    memcpy(out, value, strlen(value) + 1);
+    return 0;
+}
+
+static int set_option(struct config *cfg, const struct option *o, const char *value,
+                      struct errmsg *err)
+{
+    void *field = field_of(cfg, o);
+
+    switch (o->type) {
+    case OPTION_PATH:
+        return parse_path(o, value, field, err);
+    case OPTION_NUMBER:
+    case OPTION_SIGNED:
+    case OPTION_BYTES:
+    case OPTION_DURATION:
+        return parse_number(o, value, field, err);
+    case OPTION_LEVEL:
+        if (log_level_parse(value, field) == 0)
+            return 0;
+        return errmsg_set(err, -EINVAL, "%s: '%s' is none of err, warn, info, debug", o->name, value);
+    case OPTION_BOOL:
+        return parse_bool(o, value, field, err);
+    }
+    return -EINVAL;
+}
+
+void config_defaults(struct config *cfg)
+{
+    memset(cfg, 0, sizeof(*cfg));
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        set_option(cfg, &options[i], options[i].preset, NULL);
+}
+
+static char *trim(char *s)
+{
+    while (isspace((unsigned char)*s))
+        s++;
+    size_t n = strlen(s);
+    while (n > 0 && isspace((unsigned char)s[n - 1]))
+        s[--n] = '\0';
+    return s;
+}
+
+/* Line numbers of the options seen, to tell of the second mention of a key. */
+struct seen {
+    unsigned line[ARRAY_LEN(options)];
+};
+
+static int read_assignment(char *text, unsigned line, struct seen *seen, struct config *cfg,
+                           struct errmsg *err)
+{
+    char *equals = strchr(text, '=');
+
+    if (!equals)
+        return errmsg_set(err, -EINVAL, "'%s' is not of the form key = value", text);
+    *equals = '\0';
+    char *key = trim(text), *value = trim(equals + 1);
+    const struct option *o = find_option(key, strlen(key));
+    if (!o)
+        return errmsg_set(err, -EINVAL, "unknown key '%s'", key);
+    unsigned *first = &seen->line[o - options];
+    if (*first)
+        return errmsg_set(err, -EINVAL, "%s: already given on line %u", key, *first);
+    *first = line;
+    return set_option(cfg, o, value, err);
+}
+
+static int read_line(char *text, unsigned line, struct seen *seen, struct config *cfg,
+                     struct errmsg *err)
+{
+    text = trim(text);
+    if (!*text || *text == '#' || *text == ';')
+        return 0;
+    if (*text == '[') {
+        if (strcmp(text, "[proofd]") == 0)
+            return 0;
+        return errmsg_set(err, -EINVAL, "unknown section %s, the only one is [proofd]", text);
+    }
+    return read_assignment(text, line, seen, cfg, err);
+}
+
+int config_read_file(const char *path, struct config *cfg, struct errmsg *err)
+{
+    struct seen seen = {{0}};
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t n;
+    int ret = 0;
+
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return errmsg_set(err, -errno, "%s: cannot open: %s", path, strerror(errno));
+    for (unsigned line = 1; ret == 0 && (n = getline(&text, &size, file)) >= 0; line++) {
+        if (strlen(text) != (size_t)n)
+            ret = errmsg_set(err, -EINVAL, "a byte 0 in the line");
+        else
+            ret = read_line(text, line, &seen, cfg, err);
+        if (ret < 0)
+            errmsg_prefix(err, ret, "%s:%u", path, line);
+    }
+    if (ret == 0 && ferror(file))
+        ret = errmsg_set(err, -EIO, "%s: cannot read", path);
+    free(text);
+    fclose(file);
+    return ret;
+}
+
+/* One argument of the command line, split at its '='. */
+struct argument {
+    char name[64]; /* dashes made underscores, without the leading two */
+    const char *value;
+};
+
+static int split_argument(const char *arg, struct argument *out, struct errmsg *err)
+{
+    if (strncmp(arg, "--", 2) != 0)
+        return errmsg_set(err, -EINVAL, "unexpected argument '%s' (see --help)", arg);
+    const char *equals = strchr(arg, '=');
+    size_t len = equals ? (size_t)(equals - arg) - 2 : strlen(arg) - 2;
+    if (len >= sizeof(out->name))
+        return errmsg_set(err, -EINVAL, "unknown option '%s' (see --help)", arg);
+    for (size_t i = 0; i < len; i++)
+        out->name[i] = arg[2 + i] == '-' ? '_' : arg[2 + i];
+    out->name[len] = '\0';
+    out->value = equals ? equals + 1 : NULL;
+    return 0;
+}
+
+static bool action_of(const char *name, enum config_action *action)
+{
+    static const struct {
+        const char *name;
+        enum config_action action;
+    } actions[] = {{"help", CONFIG_HELP}, {"version", CONFIG_VERSION}, {"check_config", CONFIG_CHECK}};
+
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
+        if (strcmp(actions[i].name, name) == 0) {
+            *action = actions[i].action;
+            return true;
+        }
+    return false;
+}
+
+/* The command line is walked twice: for --config alone, and once the file is read for the rest. */
+struct command_line {
+    int argc;
+    char **argv;
+    struct config *cfg;
+    const char *file;
+    enum config_action action;
+    bool values; /* second pass: set the options */
+};
+
+static int take_value(struct command_line *cl, int *i, struct argument *a, struct errmsg *err)
+{
+    if (a->value)
+        return 0;
+    if (*i + 1 >= cl->argc)
+        return errmsg_set(err, -EINVAL, "option '%s' needs a value", cl->argv[*i]);
+    a->value = cl->argv[++*i];
+    return 0;
+}
+
+static int walk_argument(struct command_line *cl, int *i, struct errmsg *err)
+{
+    const char *arg = cl->argv[*i];
+    struct argument a = {"", NULL};
+    int ret = split_argument(arg, &a, err);
+
+    if (ret < 0)
+        return ret;
+    if (!a.value && action_of(a.name, &cl->action))
+        return 0;
+    if (strcmp(a.name, "config") == 0) {
+        ret = take_value(cl, i, &a, err);
+        cl->file = a.value;
+        return ret;
+    }
+    const struct option *o = find_option(a.name, strlen(a.name));
+    if (!o)
+        return errmsg_set(err, -EINVAL, "unknown option '%s' (see --help)", arg);
+    if (o->type == OPTION_BOOL && !a.value)
+        a.value = "yes";
+    ret = take_value(cl, i, &a, err);
+    if (ret < 0 || !cl->values)
+        return ret;
+    ret = set_option(cl->cfg, o, a.value, err);
+    return ret < 0 ? errmsg_prefix(err, ret, "command line") : 0;
+}
+
+static int walk(struct command_line *cl, struct errmsg *err)
+{
+    int ret = 0;
+
+    for (int i = 1; i < cl->argc && ret == 0; i++)
+        ret = walk_argument(cl, &i, err);
+    return ret;
+}
+
+static int read_default_file(struct config *cfg, struct errmsg *err)
+{
+    int ret = config_read_file(CONFIG_FILE_DEFAULT, cfg, err);
+    return ret == -ENOENT ? 0 : ret;
+}
+
+int config_load(int argc, char **argv, struct config *cfg, enum config_action *action,
+                struct errmsg *err)
+{
+    struct command_line cl = {argc, argv, cfg, NULL, CONFIG_RUN, false};
+
+    config_defaults(cfg);
+    int ret = walk(&cl, err);
+    if (ret < 0)
+        return ret;
+    *action = cl.action;
+    if (cl.action == CONFIG_HELP || cl.action == CONFIG_VERSION)
+        return 0;
+    ret = cl.file ? config_read_file(cl.file, cfg, err) : read_default_file(cfg, err);
+    if (ret < 0)
+        return ret;
+    cl.values = true;
+    return walk(&cl, err);
+}
+
+static void print_option_name(FILE *out, const struct option *o)
+{
+    char text[64];
+    int n = snprintf(text, sizeof(text), "--%s %s", o->name, o->value_name);
+
+    for (int i = 0; i < n && text[i] != ' '; i++)
+        if (text[i] == '_')
+            text[i] = '-';
+    fprintf(out, "  %-28s ", text);
+}
+
+static void print_help_lines(FILE *out, const char *help)
+{
+    for (; *help; help++) {
+        fputc(*help, out);
+        if (*help == '\n')
+            fprintf(out, "%31s", "");
+    }
+}
+
+void config_print_help(FILE *out)
+{
+    fputs("Usage: proofd [OPTION]...\n"
+          "Proves Filecoin PoRep C2: a C1 file copied into jobs/ of the mount gives a proof beside it.\n"
+          "Runs in the foreground until SIGTERM or SIGINT.\n\n",
+          out);
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        print_option_name(out, &options[i]);
+        print_help_lines(out, options[i].help);
+        fprintf(out, "\n%31s[%s]\n", "", *options[i].preset ? options[i].preset : "empty");
+    }
+    fprintf(out,
+            "  %-28s read options from FILE (see proofd.conf(5))\n%31s[%s, where it is there]\n"
+            "  %-28s print the options in effect and exit\n"
+            "  %-28s print the version and exit\n"
+            "  %-28s print this help and exit\n\n",
+            "--config FILE", "", CONFIG_FILE_DEFAULT, "--check-config", "--version", "--help");
+    fputs("The command line overrules the file, the file the defaults in brackets.\n"
+          "Exit status: 0 stopped as asked, 1 a fault, 2 wrong options.\n",
+          out);
+}
+
+void config_print(const struct config *cfg, FILE *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        const struct option *o = &options[i];
+        const void *field = (const char *)cfg + o->offset;
+        fprintf(out, "%s = ", o->name);
+        if (o->type == OPTION_PATH)
+            fprintf(out, "%s\n", (const char *)field);
+        else if (o->type == OPTION_LEVEL)
+            fprintf(out, "%s\n", log_level_name(*(const enum log_level *)field));
+        else if (o->type == OPTION_BOOL)
+            fprintf(out, "%s\n", *(const bool *)field ? "yes" : "no");
+        else
+            fprintf(out, "%" PRId64 "\n", *(const int64_t *)field);
+    }
+}

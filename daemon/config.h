@@ -1,0 +1,54 @@
+/*
+ * The options of proofd: defaults, overruled by one INI file, overruled by the command line. All
+ * three, the help text and the manual follow one table.
+ *
+ * The file has lines `key = value`; blank lines and lines that begin with # or ; are skipped; the
+ * one section is [proofd], and may be left out. An option `max_unfinished` reads --max-unfinished on
+ * the command line. Unknown keys, values out of bounds and keys given twice in the file are errors.
+ *
+ * Belongs to main(), before any thread.
+ */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include <stdio.h>
+
+#include "daemon/log.h"
+
+#define CONFIG_PATH_MAX 1024                   /* bytes of a path option, NUL included */
+#define CONFIG_FILE_DEFAULT "/etc/proofd.conf" /* read when it is there and --config is not given */
+
+struct config {
+    char mount[CONFIG_PATH_MAX];
+    char store[CONFIG_PATH_MAX];
+    char params[CONFIG_PATH_MAX]; /* empty: the search order of srs_find */
+    char engine[CONFIG_PATH_MAX]; /* empty: proofd-engine beside proofd */
+    uint64_t threads;             /* 0: as many as there are CPUs */
+    int64_t node;                 /* -1: all of the machine */
+    enum log_level log_level;
+    uint64_t max_unfinished;
+    uint64_t max_store_bytes; /* 0: as much as the disk has */
+    uint64_t keep_finished;
+    uint64_t keep_finished_age_s; /* 0: for ever */
+    bool allow_other;
+};
+
+/* What the command line asks for. */
+enum config_action { CONFIG_RUN, CONFIG_HELP, CONFIG_VERSION, CONFIG_CHECK };
+
+void config_defaults(struct config *cfg);
+
+/* Reads `path` into *cfg. Returns 0, a negative errno of the file, or -EINVAL (err: file, line, key,
+ * what is wrong and what would be right); then *cfg is half changed. */
+int config_read_file(const char *path, struct config *cfg, struct errmsg *err);
+
+/* Defaults, then the file that the command line or CONFIG_FILE_DEFAULT names, then the command line.
+ * Returns 0 with *cfg and *action set, or as config_read_file. */
+int config_load(int argc, char **argv, struct config *cfg, enum config_action *action,
+                struct errmsg *err);
+
+/* The help text of proofd, and the options in effect as a file that config_read_file takes. */
+void config_print_help(FILE *out);
+void config_print(const struct config *cfg, FILE *out);
+
+#endif

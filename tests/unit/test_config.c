@@ -1,0 +1,213 @@
+#include "daemon/config.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/proofd-config-XXXXXX";
+static struct config cfg;
+static struct errmsg err;
+
+static void setup(void)
+{
+    strcpy(path + strlen(path) - 6, "XXXXXX");
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    memset(&err, 0, sizeof(err));
+    config_defaults(&cfg);
+}
+
+static void teardown(void)
+{
+    unlink(path);
+}
+
+static int read_text(const char *text)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+    return config_read_file(path, &cfg, &err);
+}
+
+static int load(const char *const *args, enum config_action *action)
+{
+    char *argv[16] = {"proofd"};
+    int argc = 1;
+
+    for (; *args; args++)
+        argv[argc++] = (char *)(uintptr_t)*args;
+    return config_load(argc, argv, &cfg, action, &err);
+}
+
+START_TEST(config_defaults__are_sane)
+{
+    ck_assert_str_eq(cfg.mount, "/proof");
+    ck_assert_str_eq(cfg.store, "/var/lib/proofd");
+    ck_assert_str_eq(cfg.params, "");
+    ck_assert_uint_eq(cfg.threads, 0);
+    ck_assert_int_eq(cfg.node, -1);
+    ck_assert_int_eq(cfg.log_level, LOG_LEVEL_INFO);
+    ck_assert_uint_eq(cfg.max_unfinished, 1000);
+    ck_assert_uint_eq(cfg.keep_finished_age_s, 7 * 86400);
+    ck_assert(!cfg.allow_other);
+}
+END_TEST
+
+START_TEST(config_read_file__sets_each_type)
+{
+    ck_assert_int_eq(read_text("# comment\n; another\n\n[proofd]\n  mount = /mnt/my proofs \n"
+                               "threads=3\nlog_level = debug\nmax_store = 2G\n"
+                               "keep_finished_age = 12h\nallow_other = yes\nnode = 1"),
+                     0);
+    ck_assert_str_eq(cfg.mount, "/mnt/my proofs");
+    ck_assert_uint_eq(cfg.threads, 3);
+    ck_assert_int_eq(cfg.log_level, LOG_LEVEL_DEBUG);
+    ck_assert_uint_eq(cfg.max_store_bytes, 2ull << 30);
+    ck_assert_uint_eq(cfg.keep_finished_age_s, 12 * 3600);
+    ck_assert_int_eq(cfg.node, 1);
+    ck_assert(cfg.allow_other);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    const char *said;
+} bad[] = {
+    {"mount = /a\nmuont = /b\n", ":2: unknown key 'muont'"},
+    {"\nthreads = -1\n", ":2: threads: '-1' is not a number from 0 to 4096"},
+    {"threads = 4097\n", ":1: threads: '4097'"},
+    {"threads = 12x\n", ":1: threads: '12x'"},
+    {"threads =\n", ":1: threads: ''"},
+    {"threads = 99999999999999999999\n", ":1: threads:"},
+    {"threads = 2K\n", ":1: threads: '2K'"},
+    {"max_store = 9999999999999T\n", ":1: max_store:"},
+    {"keep_finished_age = 3w\n", ":1: keep_finished_age: '3w'"},
+    {"allow_other = maybe\n", ":1: allow_other: 'maybe' is neither yes nor no"},
+    {"log_level = loud\n", ":1: log_level: 'loud' is none of err, warn, info, debug"},
+    {"mount =\n", ":1: mount: must not be empty"},
+    {"threads\n", ":1: 'threads' is not of the form key = value"},
+    {"[nodes]\n", ":1: unknown section [nodes]"},
+    {"threads = 1\n\nthreads = 2\n", ":3: threads: already given on line 1"},
+};
+
+START_TEST(config_read_file__says_line_key_and_reason)
+{
+    ck_assert_int_eq(read_text(bad[_i].text), -EINVAL);
+    ck_assert_msg(strncmp(err.text, path, strlen(path)) == 0, "%s", err.text);
+    ck_assert_msg(strstr(err.text, bad[_i].said) != NULL, "%s", err.text);
+}
+END_TEST
+
+START_TEST(config_read_file__refuses_a_zero_byte_and_an_endless_path)
+{
+    char text[CONFIG_PATH_MAX + 64] = "mount = /";
+    FILE *f = fopen(path, "w");
+
+    fwrite("mount = /a\0b\n", 1, 13, f);
+    fclose(f);
+    ck_assert_int_eq(config_read_file(path, &cfg, &err), -EINVAL);
+    memset(text + strlen(text), 'a', CONFIG_PATH_MAX);
+    ck_assert_int_eq(read_text(text), -EINVAL);
+}
+END_TEST
+
+START_TEST(config_load__command_line_beats_file_beats_default)
+{
+    enum config_action action;
+    const char *args[] = {"--threads", "7", "--config", path, "--allow-other", NULL};
+
+    read_text("threads = 3\nmount = /from/file\nmax_unfinished = 5\n");
+    ck_assert_int_eq(load(args, &action), 0);
+    ck_assert_int_eq(action, CONFIG_RUN);
+    ck_assert_uint_eq(cfg.threads, 7);
+    ck_assert_str_eq(cfg.mount, "/from/file");
+    ck_assert_uint_eq(cfg.max_unfinished, 5);
+    ck_assert_uint_eq(cfg.keep_finished, 1000);
+    ck_assert(cfg.allow_other);
+}
+END_TEST
+
+START_TEST(config_load__equals_sign_and_dashes)
+{
+    enum config_action action;
+    const char *args[] = {"--max-unfinished=9", "--allow-other=no", "--check-config", NULL};
+
+    ck_assert_int_eq(load(args, &action), 0);
+    ck_assert_int_eq(action, CONFIG_CHECK);
+    ck_assert_uint_eq(cfg.max_unfinished, 9);
+    ck_assert(!cfg.allow_other);
+}
+END_TEST
+
+START_TEST(config_load__names_what_is_wrong)
+{
+    enum config_action action;
+    const char *unknown[] = {"--frobnicate", "1", NULL}, *stray[] = {"stray", NULL};
+    const char *missing[] = {"--threads", NULL}, *value[] = {"--threads=x", NULL};
+    const char *absent[] = {"--config", "/nonexistent/proofd.conf", NULL};
+
+    ck_assert_int_eq(load(unknown, &action), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "--frobnicate"));
+    ck_assert_int_eq(load(stray, &action), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "stray"));
+    ck_assert_int_eq(load(missing, &action), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "needs a value"));
+    ck_assert_int_eq(load(value, &action), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "command line: threads: 'x'"));
+    ck_assert_int_eq(load(absent, &action), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "/nonexistent/proofd.conf"));
+}
+END_TEST
+
+START_TEST(config_load__help_needs_no_good_file)
+{
+    enum config_action action;
+    const char *args[] = {"--config", "/nonexistent", "--help", NULL};
+
+    ck_assert_int_eq(load(args, &action), 0);
+    ck_assert_int_eq(action, CONFIG_HELP);
+}
+END_TEST
+
+START_TEST(config_print__reads_back_the_same)
+{
+    struct config again;
+
+    read_text("threads = 3\nkeep_finished_age = 2d\nmax_store = 5T\nallow_other = yes\n"
+              "log_level = warn\nparams = /p\nnode = 0\n");
+    FILE *f = fopen(path, "w");
+    config_print(&cfg, f);
+    fclose(f);
+    config_defaults(&again);
+    ck_assert_int_eq(config_read_file(path, &again, &err), 0);
+    ck_assert_int_eq(memcmp(&again, &cfg, sizeof(cfg)), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("config");
+    TCase *tc = tcase_create("config");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, config_defaults__are_sane);
+    tcase_add_test(tc, config_read_file__sets_each_type);
+    tcase_add_loop_test(tc, config_read_file__says_line_key_and_reason, 0, ARRAY_LEN(bad));
+    tcase_add_test(tc, config_read_file__refuses_a_zero_byte_and_an_endless_path);
+    tcase_add_test(tc, config_load__command_line_beats_file_beats_default);
+    tcase_add_test(tc, config_load__equals_sign_and_dashes);
+    tcase_add_test(tc, config_load__names_what_is_wrong);
+    tcase_add_test(tc, config_load__help_needs_no_good_file);
+    tcase_add_test(tc, config_print__reads_back_the_same);
+    suite_add_tcase(s, tc);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}
