@@ -1,0 +1,55 @@
+/*
+ * The mount: low-level FUSE operations, thin, over tree and jobs.
+ *
+ * Files are made by MKNOD and OPEN, never by CREATE: so a writer can be made to wait in open() while the
+ * queue is full, without the directory's lock. Bytes and judgement of an upload run on a small pool of
+ * intake threads, so that `ls`, `stat` and `df` answer at once whatever is being read in; content is judged
+ * at a non-empty FLUSH, the job starts at RELEASE, or at RENAME to a final name. Results are published by
+ * one thread that is an ordinary client of the mount (fuse/publish.h), `events` is in fuse/events.h.
+ * Nothing here waits for a proof.
+ *
+ * Life: jobs_open, tree_create, fs_create, fs_start, ..., fs_stop, fs_destroy, tree_destroy, jobs_close.
+ */
+#ifndef FUSE_FS_H
+#define FUSE_FS_H
+
+#include "fuse/tree.h"
+
+struct fs;
+
+struct fs_options {
+    const char *mountpoint; /* an empty directory; made if absent */
+    struct jobs *jobs;
+    struct tree *tree;
+    const char *store_dir;    /* its free space is what `df` tells */
+    uint64_t max_store_bytes; /* as in jobs_options */
+    unsigned threads;         /* that serve requests; 0: a sane number */
+    /* Something is lost but the service goes on: one line, with what gets it back. May be NULL. */
+    void (*warn)(void *ctx, const char *text);
+    void *ctx;
+};
+
+/* Mounts. A dead mount of this program at that place is detached first; a live one is -EBUSY, a mount
+ * point with something in it -ENOTEMPTY. Other users are let in when the service is root or fuse.conf
+ * allows it, else warn says so. No thread runs yet: what must be forked is forked before fs_start. */
+int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err);
+
+/* Starts the threads and returns when the mount answers: users may come. */
+int fs_start(struct fs *fs, struct errmsg *err);
+
+/* Readable (poll for POLLIN) once the mount has been taken away from outside: time to stop. */
+int fs_ended_fd(const struct fs *fs);
+
+/* Answers everybody who waits (-ECANCELED), ends the threads and the mount. Safe after a failed start. */
+void fs_stop(struct fs *fs);
+
+/* After fs_stop. NULL is fine. */
+void fs_destroy(struct fs *fs);
+
+/* For jobs_options.changed: any thread, does not block. With fs == NULL it does nothing. */
+void fs_job_changed(struct fs *fs, const struct job_info *info, enum job_state was, bool gone);
+
+/* A line for readers of `events` that is about no job: "engine node=0 started". No newline. */
+void fs_event(struct fs *fs, const char *text);
+
+#endif
