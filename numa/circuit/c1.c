@@ -23,9 +23,10 @@ int c1_proof_supported(uint32_t id, const struct seal_proof **out, struct errmsg
                           "registered_proof: found number %" PRIu32 ", wanted one below %d", id,
                           SEAL_PROOFS);
     if (proof->kind == CHALLENGE_NON_INTERACTIVE)
-        return errmsg_set(err, -EINVAL,
-                          "registered_proof: %s: non-interactive proofs are not supported by this version",
-                          proof->name);
+        return errmsg_set(
+            err, -EINVAL,
+            "registered_proof: %s: non-interactive proofs are not supported by this version",
+            proof->name);
     *out = proof;
     return 0;
 }
@@ -75,7 +76,8 @@ int c1_image_check_globals(const struct c1 *c1, struct errmsg *err)
     }
     for (size_t i = 0; i < ARRAY_LEN(non_zero); i++)
         if (all_zero(c1->bytes + root->fields[non_zero[i]].offset))
-            return errmsg_set(err, -EBADMSG, "%s: all bytes are zero", root->fields[non_zero[i]].name);
+            return errmsg_set(err, -EBADMSG, "%s: all bytes are zero",
+                              root->fields[non_zero[i]].name);
     return 0;
 }
 

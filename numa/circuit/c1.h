@@ -15,7 +15,8 @@
 #include "numa/circuit/sector.h"
 
 #define DIGEST_BYTES 32
-#define C1_DECODED_MAX ((size_t)128 << 20) /* bytes of a decoded form: far above any that is supported */
+#define C1_DECODED_MAX \
+    ((size_t)128 << 20) /* bytes of a decoded form: far above any that is supported */
 
 struct c1;
 
@@ -87,7 +88,7 @@ struct label_proof {
 struct challenge_proof {
     struct merkle_proof comm_d, comm_r_last;
     struct column_proof c_x;
-    struct column_proof parents[PARENTS]; /* 6 DRG, then 8 expander */
+    struct column_proof parents[PARENTS];  /* 6 DRG, then 8 expander */
     struct label_proof labels[MAX_LAYERS]; /* `layers` of them */
     struct label_proof encoding;
 };

@@ -37,7 +37,8 @@ static void field_add(struct shape *s, const char *name, const struct shape *fie
     s->bytes += field->bytes;
 }
 
-static void enum_init(struct shape *s, uint32_t tag, const char *variant, const struct shape *payload)
+static void enum_init(struct shape *s, uint32_t tag, const char *variant,
+                      const struct shape *payload)
 {
     *s = (struct shape){.kind = SHAPE_ENUM, .limit = tag, .bytes = TAG_BYTES};
     field_add(s, variant, payload);
@@ -195,7 +196,8 @@ void shape_write_fixed(const struct shape *s, uint8_t *image)
     if (s->kind == SHAPE_ARRAY) {
         store_le64(image, s->limit);
         for (uint64_t i = 0; i < s->limit; i++)
-            shape_write_fixed(s->items + i * s->items_step, image + COUNT_BYTES + i * s->items->bytes);
+            shape_write_fixed(s->items + i * s->items_step,
+                              image + COUNT_BYTES + i * s->items->bytes);
     }
     if (s->kind == SHAPE_ENUM)
         store_le32(image, (uint32_t)s->limit);
@@ -282,8 +284,8 @@ static int mismatch(const struct c1_layout *l, size_t offset, struct errmsg *err
     struct shape_trace t = {.len = 0};
 
     shape_trace_offset(&t, &l->root, offset);
-    return errmsg_set(err, -EBADMSG, "%s: found %s, wanted %s (byte %zu of the decoded form)", t.text,
-                      found, wanted, offset);
+    return errmsg_set(err, -EBADMSG, "%s: found %s, wanted %s (byte %zu of the decoded form)",
+                      t.text, found, wanted, offset);
 }
 
 static int number_mismatch(const struct c1_layout *l, size_t offset, struct errmsg *err,
@@ -336,8 +338,8 @@ static int fields_check(const struct c1_layout *l, const struct shape *s, const 
     return 0;
 }
 
-int shape_check(const struct c1_layout *l, const struct shape *s, const uint8_t *image, size_t offset,
-                struct errmsg *err)
+int shape_check(const struct c1_layout *l, const struct shape *s, const uint8_t *image,
+                size_t offset, struct errmsg *err)
 {
     const uint8_t *at = image + offset;
 

@@ -91,8 +91,8 @@ void shape_trace_offset(struct shape_trace *t, const struct shape *root, size_t 
 
 /* Checks every count, tag, index, layer and digest of `s`, a part of `l` that lies at `offset` of
  * `image`, the decoded form. Returns 0 or -EBADMSG. */
-int shape_check(const struct c1_layout *l, const struct shape *s, const uint8_t *image, size_t offset,
-                struct errmsg *err);
+int shape_check(const struct c1_layout *l, const struct shape *s, const uint8_t *image,
+                size_t offset, struct errmsg *err);
 
 /* Checks 32 bytes against a digest shape. Returns NULL, or what is wanted of it, in words. */
 const char *shape_digest_wants(enum shape_kind kind, const uint8_t digest[32]);

@@ -39,6 +39,14 @@ struct challenge_params {
     const uint8_t *replica_id, *comm_r, *seed; /* 32 bytes each */
 };
 
+/* Size of the set that synthetic challenges are picked from, or all nodes if there are fewer. */
+#define SYNTHETIC_CHALLENGES (UINT64_C(1) << 18)
+
+/* Number `q` of the synthetic set; needs no seed. */
+uint64_t synthetic_challenge(const struct challenge_params *p, uint32_t q);
+/* Which of a set of `challenges` the seed selects as challenge `j` of the proof; needs no comm_r. */
+uint32_t synthetic_selection(const struct challenge_params *p, uint32_t challenges, uint32_t j);
+
 /* The `n` challenges of partition `k`, in order (porep-circuit 6.5). */
 void challenges_derive(const struct challenge_params *p, uint32_t n, uint32_t k, uint64_t *out);
 

@@ -6,8 +6,9 @@
 
 #include <zstd.h>
 
-const char *const c1_names[] = {"2KiB-sealed", "2KiB-v1",       "2KiB-synthetic", "2KiB-sparse",
-                                "8MiB-sealed", "512MiB-sparse", NULL};
+const char *const c1_names[] = {"2KiB-sealed", "2KiB-v1",     "2KiB-synthetic",
+                                "2KiB-sparse", "8MiB-sealed", "512MiB-sparse",
+                                NULL};
 
 static _Noreturn void give_up(const char *what, const char *which)
 {

@@ -11,6 +11,8 @@
 #include <openssl/sha.h>
 
 #include "tests/lib/files.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/vectors.h"
 
 static const char *const sealed[] = {"2KiB-sealed", "8MiB-sealed"};
 
@@ -24,6 +26,24 @@ static struct c1 *load(const char *name)
     ck_assert_msg(c1_from_bincode(bytes, len, &c1, &err) == 0, "%s: %s", name, err.text);
     return c1;
 }
+
+START_TEST(c1_from_bincode__globals_are_those_of_the_sector)
+{
+    struct c1 *c1 = load(sealed[_i]);
+    struct vector_meta meta;
+
+    vector_meta(sealed[_i], &meta);
+    ck_assert_ptr_eq(c1_seal_proof(c1), meta.proof);
+    ck_assert_ptr_eq(c1_size(c1), meta.proof->size);
+    ck_assert_uint_eq(c1_partitions(c1), 1);
+    ck_assert_mem_eq(c1_comm_r(c1), meta.comm_r, 32);
+    ck_assert_mem_eq(c1_comm_d(c1), meta.comm_d, 32);
+    ck_assert_mem_eq(c1_replica_id(c1), meta.replica_id, 32);
+    ck_assert_mem_eq(c1_seed(c1), meta.seed, 32);
+    ck_assert_mem_eq(c1_ticket(c1), meta.ticket, 32);
+    c1_destroy(c1);
+}
+END_TEST
 
 /* SHA-256 with the top two bits cleared: a node of tree D. */
 static void tree_d_node(uint8_t out[32], const uint8_t left[32], const uint8_t right[32])
@@ -160,7 +180,8 @@ START_TEST(c1_from_bincode__wrong_form_names_the_field)
         {4, 1, 4, -EBADMSG, "vanilla_proofs: found variant 1, wanted 0"},
         {8, 2, 8, -EBADMSG, "vanilla_proofs.StackedDrg2KiBV1: found a count of 2, wanted 1"},
         {16, 3, 8, -EBADMSG, "vanilla_proofs.StackedDrg2KiBV1[0]: found a count of 3"},
-        {24, 1, 4, -EBADMSG, "vanilla_proofs.StackedDrg2KiBV1[0][0].comm_d_proofs.data: found variant"},
+        {24, 1, 4, -EBADMSG,
+         "vanilla_proofs.StackedDrg2KiBV1[0][0].comm_d_proofs.data: found variant"},
         {28 + 31, 0x40, 1, -EBADMSG, "data.Single.root: found"},
         {92, 7, 8, -EBADMSG, "comm_d_proofs.data.Single.path.path: found a count of 7, wanted 6"},
         {140, 2, 8, -EBADMSG, "path.path[0].index: found value 2, wanted below 2 (byte 140 "},
@@ -201,6 +222,7 @@ int main(void)
     Suite *s = suite_create("c1");
     TCase *tc = tcase_create("c1");
 
+    tcase_add_loop_test(tc, c1_from_bincode__globals_are_those_of_the_sector, 0, 2);
     tcase_add_loop_test(tc, c1_challenge__tree_d_path_leads_to_comm_d, 0, 2);
     tcase_add_loop_test(tc, c1_challenge__every_field_speaks_of_the_same_node, 0, 2);
     tcase_add_test(tc, c1_bincode_bytes__are_those_of_the_specification);
@@ -208,9 +230,5 @@ int main(void)
     tcase_add_test(tc, c1_from_bincode__wrong_form_names_the_field);
     tcase_add_test(tc, c1_from_bincode__zero_commitments_are_refused);
     suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -1,0 +1,15 @@
+/*
+ * The end of a Check program's main().
+ */
+#ifndef TESTS_LIB_SUITE_H
+#define TESTS_LIB_SUITE_H
+
+#include <check.h>
+
+/* Says that a test is left out, and what the machine lacks. */
+void suite_skip(const char *test, const char *lacks);
+
+/* Runs `s`, prints "N passed, N failed, N skipped" and returns the exit status of the program. */
+int suite_run(Suite *s);
+
+#endif
