@@ -1,0 +1,161 @@
+#include "daemon/partition.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon/log.h"
+#include "numa/circuit/graph.h"
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* What the verifier expects of partition `k`. malloc'ed. */
+static int expected_inputs(const struct c1 *c1, uint32_t k, fr_t **out, struct errmsg *err)
+{
+    const struct public_params params = {
+        .proof = c1_seal_proof(c1),
+        .comm_r = c1_comm_r(c1),
+        .comm_d = c1_comm_d(c1),
+        .replica_id = c1_replica_id(c1),
+        .seed = c1_seed(c1),
+    };
+    fr_t *inputs = malloc(public_inputs_len(c1_size(c1)) * sizeof(*inputs));
+
+    if (!inputs)
+        return errmsg_set(err, -ENOMEM, "no memory for the public inputs");
+    int ret = public_inputs(&params, k, inputs, err);
+    if (ret < 0) {
+        free(inputs);
+        return ret;
+    }
+    *out = inputs;
+    return 0;
+}
+
+/* Judges the 192 bytes that will be published, not the points they were made of. */
+static int check_bytes(const struct vk *vk, const fr_t *inputs, size_t inputs_len,
+                       const uint8_t bytes[PROOF_BYTES], bool *valid, struct errmsg *err)
+{
+    struct proof proof;
+
+    *valid = false;
+    if (proof_decode(&proof, bytes, err) < 0)
+        return 0;
+    return groth16_verify(vk, inputs, inputs_len, &proof, valid, err);
+}
+
+static bool may_begin(const struct partition_task *task, enum partition_stage stage)
+{
+    return !task->stage || task->stage(task->ctx, stage);
+}
+
+static int prove_assignment(const struct partition_task *task, struct assignment *w,
+                            struct partition_result *out, struct errmsg *err)
+{
+    struct proof proof;
+
+    if (!may_begin(task, PARTITION_PROVING))
+        return -ECANCELED;
+    double start = now_ms();
+    int ret = groth16_prove(task->backend, task->srs, w, &proof, err);
+    if (ret < 0)
+        return ret;
+    out->report.msm_ms += now_ms() - start;
+    proof_encode(out->proof, &proof);
+    return 0;
+}
+
+/* Synthesizes anew each time: a wrong witness must not outlive its attempt. */
+static int attempt(const struct partition_task *task, const fr_t *inputs,
+                   struct partition_result *out, bool *valid, struct errmsg *err)
+{
+    struct assignment *w = NULL;
+
+    if (!may_begin(task, PARTITION_SYNTHESIZING))
+        return -ECANCELED;
+    double start = now_ms();
+    int ret = witness_assign(task->c1, task->partition, task->workers, &w, err);
+    if (ret < 0)
+        return ret;
+    out->report.synthesis_ms += now_ms() - start;
+    ret = prove_assignment(task, w, out, err);
+    assignment_destroy(w);
+    if (ret < 0)
+        return ret;
+    start = now_ms();
+    ret = check_bytes(&task->srs->vk, inputs, public_inputs_len(c1_size(task->c1)), out->proof, valid,
+                      err);
+    out->report.verify_ms += now_ms() - start;
+    return ret;
+}
+
+static int attempts(const struct partition_task *task, const fr_t *inputs,
+                    struct partition_result *out, struct errmsg *err)
+{
+    bool valid = false;
+
+    while (out->attempts < PARTITION_ATTEMPTS) {
+        int ret = attempt(task, inputs, out, &valid, err);
+        if (ret < 0)
+            return ret;
+        out->attempts++;
+        if (valid)
+            return 0;
+        log_err(log_u64("job", task->job), log_u64("partition", task->partition),
+                log_u64("attempt", out->attempts),
+                log_str("msg", "a proof does not verify and is thrown away"));
+    }
+    return errmsg_set(err, -EILSEQ,
+                      "partition %u: %d proofs in a row do not verify: this machine or these "
+                      "parameters cannot be trusted",
+                      task->partition, PARTITION_ATTEMPTS);
+}
+
+int partition_prove(const struct partition_task *task, struct partition_result *out,
+                    struct errmsg *err)
+{
+    struct partition_result result = {.attempts = 0};
+    fr_t *inputs = NULL;
+    double start = now_ms();
+
+    int ret = expected_inputs(task->c1, task->partition, &inputs, err);
+    if (ret < 0)
+        return ret;
+    ret = attempts(task, inputs, &result, err);
+    free(inputs);
+    if (ret < 0)
+        return ret;
+    result.report.total_ms = now_ms() - start;
+    result.report.insecure = task->srs->insecure;
+    result.report.peak_bytes = assignment_bytes(c1_size(task->c1));
+    *out = result;
+    return 0;
+}
+
+int partition_verify_all(const struct c1 *c1, const struct vk *vk, const uint8_t *proofs, size_t len,
+                         bool *valid, struct errmsg *err)
+{
+    size_t inputs_len = public_inputs_len(c1_size(c1));
+    bool all = true;
+
+    if (len != (size_t)c1_partitions(c1) * PROOF_BYTES)
+        return errmsg_set(err, -EINVAL, "a proof of %zu bytes, this C1 has one of %u * %d = %u bytes",
+                          len, c1_partitions(c1), PROOF_BYTES, c1_partitions(c1) * PROOF_BYTES);
+    for (uint32_t k = 0; k < c1_partitions(c1) && all; k++) {
+        fr_t *inputs = NULL;
+        int ret = expected_inputs(c1, k, &inputs, err);
+        if (ret == 0)
+            ret = check_bytes(vk, inputs, inputs_len, proofs + (size_t)k * PROOF_BYTES, &all, err);
+        free(inputs);
+        if (ret < 0)
+            return ret;
+    }
+    *valid = all;
+    return 0;
+}
