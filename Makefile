@@ -42,7 +42,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all check check-unit check-system bench fuzz lint format install demo clean deps
+.PHONY: all check check-unit check-system check-sanitized check-threads unit-tests system-helpers benches fuzzers bench fuzz lint format install demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -125,6 +125,28 @@ check-unit: unit-tests
 
 check-system: all system-helpers
 	@BUILD=$(BUILD) tests/run.sh system
+
+# The same tests under sanitizers; PROOFD_QUICK leaves out, visibly, what would take these many minutes.
+# make SAN=address,undefined BUILD=build/asan check-sanitized; make SAN=thread BUILD=build/tsan check-threads
+check-sanitized: all unit-tests system-helpers
+	@PROOFD_QUICK=1 BUILD=$(BUILD) tests/run.sh unit system
+
+THREADED := workers log jobs upload batch_add backend msm ntt sched fs tree c1_reader witness
+check-threads: all unit-tests system-helpers
+	@PROOFD_QUICK=1 BUILD=$(BUILD) ONLY="$(THREADED)" tests/run.sh unit system
+
+# One line a measurement: median, spread, machine, beside a calibration (doc/measurements.md).
+bench: all benches
+	@for b in $(BENCHES); do echo "== $$b"; BUILD=$(BUILD) $$b || exit 1; done
+
+lint:
+	$(Q)mkdir -p build/lint
+	$(Q)for f in $(LIB_SRCS) $(PROGRAM_SRCS); do \
+		$(CC) $(OUR_CFLAGS) -MF build/lint/d -fanalyzer -Wno-analyzer-malloc-leak -c $$f -o build/lint/o || exit 1; done
+	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+		-I. --suppress=missingIncludeSystem $(LIB_SRCS) $(PROGRAM_SRCS)
+	$(Q)clang-tidy --quiet --checks='-*,clang-analyzer-*,bugprone-*,performance-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' \
+		$(LIB_SRCS) $(PROGRAM_SRCS) -- $(filter-out -M%,$(OUR_CFLAGS))
 
 format:
 	clang-format -i $(wildcard numa/*.[ch] numa/circuit/*.[ch] gpu/*.[ch] gpu/cpu/*.[ch] daemon/*.[ch] \
