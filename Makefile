@@ -3,6 +3,7 @@
 # tree), PREFIX, DESTDIR, V=1 (show commands), CFLAGS, LDFLAGS (added after ours).
 
 CC ?= gcc
+CXX ?= g++
 PREFIX ?= /usr/local
 BUILD ?= build
 SAN ?=
@@ -25,6 +26,9 @@ BLST_LIB := $(BUILD)/blst/libblst.a
 
 OUR_CFLAGS = -std=c11 -O2 -g $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
 	-D_GNU_SOURCE -DFUSE_USE_VERSION=312 -pthread $(PKG_CFLAGS) -MMD -MP
+# C++ only where CUDA is near: the tests of code that host and device share.
+OUR_CXXFLAGS = -std=c++17 -O2 -g $(BASELINE) $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(SANFLAGS) \
+	-I. -isystem $(BLST)/bindings -D_GNU_SOURCE -pthread $(PKG_CFLAGS) -MMD -MP
 LIBS = $(BLST_LIB) $(PKG_LIBS) -lpthread -lm
 
 PROGRAM_SRCS := daemon/main.c daemon/engine.c daemon/ctl.c
@@ -37,7 +41,9 @@ PROGRAMS := $(if $(wildcard daemon/main.c),$(BUILD)/proofd) \
 	$(if $(wildcard daemon/ctl.c),$(BUILD)/proofctl)
 TEST_LIB_SRCS := $(wildcard tests/lib/*.c)
 TEST_LIB := $(BUILD)/libtest.a
-UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c)) \
+	$(patsubst %.cc,$(BUILD)/%,$(wildcard tests/unit/test_*.cc))
+CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(wildcard tests/unit/test_*.cc))
 BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -52,6 +58,11 @@ $(BUILD)/%.o: %.c | $(BLST)/bindings/blst.h
 	@mkdir -p $(@D)
 	@$(if $(Q),echo "  CC    $<")
 	$(Q)$(CC) $(OUR_CFLAGS) $(CFLAGS) -c $< -o $@
+
+$(BUILD)/%.o: %.cc | $(BLST)/bindings/blst.h
+	@mkdir -p $(@D)
+	@$(if $(Q),echo "  CXX   $<")
+	$(Q)$(CXX) $(OUR_CXXFLAGS) $(CXXFLAGS) -c $< -o $@
 
 $(LIB): $(LIB_OBJS)
 	@rm -f $@
@@ -72,7 +83,9 @@ $(BLST_LIB): | $(BLST)/bindings/blst.h
 	$(Q)$(CC) -O2 -fno-builtin -fPIC -D__BLST_PORTABLE__ -c $(BLST)/build/assembly.S -o $(@D)/assembly.o
 	$(Q)ar rcs $@ $(@D)/server.o $(@D)/assembly.o
 
-link = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$(filter-out $(BLST_LIB),$^)) -o $@
+$(CXX_TESTS): LINKER = $(CXX)
+LINKER = $(CC)
+link = $(Q)$(LINKER) $(SANFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$(filter-out $(BLST_LIB),$^)) -o $@
 say = @$(if $(Q),echo "  LINK  $@")
 
 $(BUILD)/proofd: $(BUILD)/daemon/main.o $(LIB) $(BLST_LIB)

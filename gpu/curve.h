@@ -22,13 +22,13 @@ typedef blst_p2_affine g2_affine_t;
 
 static inline bool g1_affine_is_infinity(const g1_affine_t *p)
 {
-    static const g1_affine_t infinity;
+    static const g1_affine_t infinity = {{{0}}, {{0}}};
     return memcmp(p, &infinity, sizeof(infinity)) == 0;
 }
 
 static inline bool g2_affine_is_infinity(const g2_affine_t *p)
 {
-    static const g2_affine_t infinity;
+    static const g2_affine_t infinity = {{{{{0}}, {{0}}}}, {{{{0}}, {{0}}}}};
     return memcmp(p, &infinity, sizeof(infinity)) == 0;
 }
 
