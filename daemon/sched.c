@@ -1,0 +1,828 @@
+/*
+ * Everything but the shared part at the top belongs to the scheduler's thread, which sleeps in poll()
+ * until an engine speaks, the spawner reports, somebody wakes it or a timer runs out. After each of
+ * these the same pass is made over all engines: start what is due, tell of cancelled jobs, fill up.
+ */
+#include "daemon/sched.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SILENCE_MS 60000
+#define JOURNAL_RETRY_MS 5000
+#define STOP_GRACE_MS 3000
+#define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
+#define NEVER INT64_MAX
+
+struct flight {
+    uint64_t job;
+    uint32_t partition;
+    bool proving;
+    bool cancel_sent;
+    int64_t since;
+};
+
+struct engine {
+    int node;
+    enum engine_state state;
+    pid_t pid;
+    int sock;
+    int64_t started, heard; /* when */
+    int64_t retry_at;
+    uint32_t failures; /* in a row */
+    uint32_t starts, deaths;
+    struct link_hello hello;
+    struct link_status status;
+    struct flight flights[SCHED_IN_FLIGHT_MAX];
+    size_t flights_len;
+    char last_end[256];
+};
+
+/* How often a partition was in an engine that died. */
+struct strike {
+    uint64_t job;
+    uint32_t partition, count;
+};
+
+/* A verified proof that the job table could not write yet. */
+struct unwritten {
+    struct link_done done;
+    struct unwritten *next;
+};
+
+struct sched {
+    struct sched_options opt;
+    pthread_t thread;
+    bool running;
+    int wake_fd;
+    atomic_bool stop;
+    atomic_int log_level; /* wanted of engines */
+
+    struct engine *engines;
+    size_t engines_len;
+    struct strike *strikes;
+    size_t strikes_len, strikes_room;
+    struct unwritten *unwritten;
+    int64_t write_again_at;
+    uint32_t unwritten_len;
+    uint64_t done, failed, returned;
+    int sent_log_level;
+
+    pthread_mutex_t lock;
+    struct sched_status shared; /* guarded by lock: the copy that others see */
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+const char *engine_state_name(enum engine_state state)
+{
+    static const char *const names[] = {"down", "starting", "ready", "stopping"};
+    return names[state];
+}
+
+static void tell(const struct sched *s, const struct engine *e, const char *what)
+{
+    char text[384];
+
+    if (!s->opt.event)
+        return;
+    snprintf(text, sizeof(text), "engine node=%d %s", e->node, what);
+    s->opt.event(s->opt.ctx, text);
+}
+
+/* ---- strikes ---- */
+
+static struct strike *find_strike(struct sched *s, uint64_t job, uint32_t partition)
+{
+    for (size_t i = 0; i < s->strikes_len; i++)
+        if (s->strikes[i].job == job && s->strikes[i].partition == partition)
+            return &s->strikes[i];
+    return NULL;
+}
+
+static void forget_strikes(struct sched *s, uint64_t job, uint32_t partition)
+{
+    struct strike *strike = find_strike(s, job, partition);
+
+    if (strike)
+        *strike = s->strikes[--s->strikes_len];
+}
+
+/* Returns how many there are now. Without memory the count starts over: the service goes on. */
+static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition)
+{
+    struct strike *strike = find_strike(s, job, partition);
+
+    if (strike)
+        return ++strike->count;
+    if (s->strikes_len == s->strikes_room) {
+        size_t room = s->strikes_room ? 2 * s->strikes_room : 16;
+        struct strike *more = realloc(s->strikes, room * sizeof(*more));
+        if (!more)
+            return 1;
+        s->strikes = more;
+        s->strikes_room = room;
+    }
+    s->strikes[s->strikes_len++] = (struct strike){job, partition, 1};
+    return 1;
+}
+
+/* ---- partitions in flight ---- */
+
+static struct flight *find_flight(struct engine *e, uint64_t job, uint32_t partition)
+{
+    for (size_t i = 0; i < e->flights_len; i++)
+        if (e->flights[i].job == job && e->flights[i].partition == partition)
+            return &e->flights[i];
+    return NULL;
+}
+
+static void drop_flight(struct engine *e, const struct flight *f)
+{
+    size_t at = (size_t)(f - e->flights);
+
+    memmove(&e->flights[at], &e->flights[at + 1], (--e->flights_len - at) * sizeof(*f));
+}
+
+static void give_back(struct sched *s, uint64_t job, uint32_t partition)
+{
+    s->returned++;
+    jobs_partition_returned(s->opt.jobs, job, partition);
+}
+
+/* The engine is to blame, or the partition is: back to the queue, but not for ever. */
+static void strike_out(struct sched *s, uint64_t job, uint32_t partition, const char *what)
+{
+    char text[512];
+
+    if (jobs_cancelled(s->opt.jobs, job) || add_strike(s, job, partition) < SCHED_STRIKES) {
+        give_back(s, job, partition);
+        return;
+    }
+    snprintf(text, sizeof(text), "partition %" PRIu32 ": given up after %d tries, the last: %s",
+             partition, SCHED_STRIKES, what);
+    log_err(log_u64("job", job), log_u64("partition", partition), log_str("msg", text));
+    forget_strikes(s, job, partition);
+    s->failed++;
+    jobs_partition_failed(s->opt.jobs, job, partition, -EIO, text);
+}
+
+/* ---- an engine's life ---- */
+
+static void hang_up(struct engine *e)
+{
+    if (e->sock >= 0)
+        close(e->sock);
+    e->sock = -1;
+}
+
+static void schedule_restart(struct engine *e)
+{
+    int64_t now = now_ms();
+
+    if (e->started && now - e->started >= HEALTHY_MS)
+        e->failures = 0;
+    e->state = ENGINE_DOWN;
+    e->retry_at = now + supervisor_backoff_ms(e->failures++);
+}
+
+static void start_engine(struct sched *s, struct engine *e)
+{
+    const char *argv[32];
+    char node[16];
+    size_t n = 0;
+
+    while (s->opt.engine_argv[n] && n + 3 < ARRAY_LEN(argv)) {
+        argv[n] = s->opt.engine_argv[n];
+        n++;
+    }
+    snprintf(node, sizeof(node), "%d", e->node);
+    argv[n++] = "--node";
+    argv[n++] = node;
+    argv[n] = NULL;
+    e->started = e->heard = now_ms();
+    int ret = supervisor_start(s->opt.supervisor, (uint32_t)(e - s->engines), argv);
+    if (ret == 0) {
+        e->state = ENGINE_STARTING;
+        return;
+    }
+    log_err(log_i64("node", e->node), log_str("msg", "cannot ask for an engine"),
+            log_str("error", strerror(-ret)));
+    schedule_restart(e);
+}
+
+static void engine_ended(struct sched *s, struct engine *e, const char *how)
+{
+    struct flight flights[SCHED_IN_FLIGHT_MAX];
+    size_t len = e->flights_len;
+    char what[320];
+
+    hang_up(e);
+    snprintf(e->last_end, sizeof(e->last_end), "%s", how);
+    memcpy(flights, e->flights, sizeof(flights));
+    e->flights_len = 0;
+    e->pid = 0;
+    memset(&e->status, 0, sizeof(e->status));
+    if (atomic_load(&s->stop)) {
+        e->state = ENGINE_DOWN;
+        e->retry_at = NEVER;
+        for (size_t i = 0; i < len; i++)
+            give_back(s, flights[i].job, flights[i].partition);
+        return;
+    }
+    e->deaths++;
+    schedule_restart(e);
+    log_err(log_i64("node", e->node), log_str("msg", "engine ended"), log_str("how", how),
+            log_u64("in_flight", len), log_i64("restart_ms", e->retry_at - now_ms()));
+    snprintf(what, sizeof(what), "ended: %s", how);
+    tell(s, e, what);
+    snprintf(what, sizeof(what), "the engine ended: %s", how);
+    for (size_t i = 0; i < len; i++)
+        strike_out(s, flights[i].job, flights[i].partition, what);
+}
+
+static void kill_engine(struct sched *s, struct engine *e, const char *why)
+{
+    log_err(log_i64("node", e->node), log_i64("pid", e->pid), log_str("msg", "engine is killed"),
+            log_str("why", why));
+    hang_up(e);
+    e->state = ENGINE_STOPPING;
+    supervisor_kill(s->opt.supervisor, (uint32_t)(e - s->engines), SIGKILL);
+}
+
+static void engine_started(struct sched *s, struct engine *e, const struct supervisor_event *ev)
+{
+    e->pid = ev->pid;
+    e->sock = ev->socket;
+    e->starts++;
+    e->heard = now_ms();
+    /* A full socket means an engine that does not read: better to know than to wait. */
+    if (e->sock < 0 || fcntl(e->sock, F_SETFL, O_NONBLOCK) < 0)
+        kill_engine(s, e, "no socket");
+}
+
+static void listen_to(struct sched *s, struct engine *e);
+
+static void on_supervisor_event(struct sched *s, const struct supervisor_event *ev)
+{
+    struct engine *e = ev->slot < s->engines_len ? &s->engines[ev->slot] : NULL;
+    char how[256];
+
+    if (!e)
+        return;
+    switch (ev->type) {
+    case SUPERVISOR_STARTED:
+        engine_started(s, e, ev);
+        break;
+    case SUPERVISOR_REFUSED:
+        snprintf(how, sizeof(how), "%s: cannot be started: %s", s->opt.engine_argv[0],
+                 strerror(-ev->error));
+        engine_ended(s, e, how);
+        break;
+    case SUPERVISOR_ENDED:
+        listen_to(s, e); /* a result sent just before the end counts */
+        supervisor_describe_status(ev->status, how, sizeof(how));
+        engine_ended(s, e, how);
+        break;
+    }
+}
+
+/* False when the spawner is dead. */
+static bool take_supervisor_events(struct sched *s)
+{
+    struct supervisor_event ev;
+    int ret;
+
+    while ((ret = supervisor_next(s->opt.supervisor, &ev)) == 0)
+        on_supervisor_event(s, &ev);
+    return ret == -EAGAIN;
+}
+
+/* ---- results ---- */
+
+static int write_result(struct sched *s, const struct link_done *d)
+{
+    int ret = jobs_partition_done(s->opt.jobs, d->job, d->partition, d->proof, &d->report);
+
+    if (ret < 0)
+        return ret;
+    s->done++;
+    forget_strikes(s, d->job, d->partition);
+    return 0;
+}
+
+static void keep_unwritten(struct sched *s, const struct link_done *d, int code)
+{
+    struct unwritten *u = malloc(sizeof(*u));
+
+    log_err(log_u64("job", d->job), log_u64("partition", d->partition),
+            log_str("msg", "a proof cannot be written to the store yet"),
+            log_str("error", strerror(-code)));
+    if (!u) { /* then it is proved again */
+        give_back(s, d->job, d->partition);
+        return;
+    }
+    u->done = *d;
+    u->next = s->unwritten;
+    s->unwritten = u;
+    s->unwritten_len++;
+    s->write_again_at = now_ms() + s->opt.journal_retry_ms;
+}
+
+static void retry_unwritten(struct sched *s)
+{
+    struct unwritten *list = s->unwritten;
+
+    s->unwritten = NULL;
+    s->unwritten_len = 0;
+    while (list) {
+        struct unwritten *u = list;
+        list = u->next;
+        if (write_result(s, &u->done) == 0) {
+            log_info(log_u64("job", u->done.job), log_u64("partition", u->done.partition),
+                     log_str("msg", "the proof is in the store now"));
+            free(u);
+            continue;
+        }
+        u->next = s->unwritten;
+        s->unwritten = u;
+        s->unwritten_len++;
+    }
+    s->write_again_at = now_ms() + s->opt.journal_retry_ms;
+}
+
+static void fill_engine(struct sched *s, struct engine *e);
+
+static void on_done(struct sched *s, struct engine *e, const struct link_done *d)
+{
+    const struct partition_report *r = &d->report;
+
+    e->failures = 0;
+    fill_engine(s, e); /* before the disk: the engine must not wait for it */
+    log_info(log_u64("job", d->job), log_u64("partition", d->partition), log_i64("node", e->node),
+             log_str("stage", "verified"), log_u64("synthesis_ms", (uint64_t)r->synthesis_ms),
+             log_u64("prove_ms", (uint64_t)(r->transform_ms + r->msm_ms)),
+             log_u64("total_ms", (uint64_t)r->total_ms),
+             log_str("params", r->insecure ? "insecure development parameters" : "official"));
+    int ret = write_result(s, d);
+    if (ret < 0)
+        keep_unwritten(s, d, ret);
+}
+
+/* Input errors fail the job, troubles of the engine send the partition round again. */
+static void on_failed(struct sched *s, const struct engine *e, const struct link_failed *f)
+{
+    if (f->code == -EAGAIN || f->code == -ECANCELED) {
+        give_back(s, f->job, f->partition);
+        return;
+    }
+    log_err(log_u64("job", f->job), log_u64("partition", f->partition), log_i64("node", e->node),
+            log_str("msg", "partition failed"), log_i64("code", f->code), log_str("error", f->text));
+    if (f->code == -ENOMEM || f->code == -EIO) {
+        strike_out(s, f->job, f->partition, f->text);
+        return;
+    }
+    forget_strikes(s, f->job, f->partition);
+    s->failed++;
+    jobs_partition_failed(s->opt.jobs, f->job, f->partition, f->code, f->text);
+}
+
+/* ---- what engines say ---- */
+
+static bool say(struct sched *s, struct engine *e, const struct link_message *m, int fd);
+
+static void on_hello(struct sched *s, struct engine *e, const struct link_hello *h)
+{
+    struct link_message level = {.type = LINK_LOG_LEVEL,
+                                 .log_level = {(uint32_t)atomic_load(&s->log_level)}};
+
+    e->hello = *h;
+    e->state = ENGINE_READY;
+    say(s, e, &level, -1);
+    log_info(log_i64("node", e->node), log_i64("pid", e->pid), log_str("msg", "engine ready"),
+             log_str("device", h->device), log_u64("threads", h->threads));
+    tell(s, e, "started");
+}
+
+static void on_stage(struct sched *s, struct engine *e, const struct link_stage *m)
+{
+    struct flight *f = find_flight(e, m->job, m->partition);
+
+    if (!f || m->stage > PARTITION_PROVING)
+        return;
+    f->proving = m->stage == PARTITION_PROVING;
+    log_debug(log_u64("job", m->job), log_u64("partition", m->partition), log_i64("node", e->node),
+              log_str("stage", f->proving ? "prove" : "synthesize"));
+    jobs_partition_stage(s->opt.jobs, m->job, m->partition, (enum partition_stage)m->stage);
+}
+
+/* A result of a partition that the engine does not have is nobody's. */
+static bool land(struct engine *e, uint64_t job, uint32_t partition)
+{
+    struct flight *f = find_flight(e, job, partition);
+
+    if (!f) {
+        log_warn(log_u64("job", job), log_u64("partition", partition), log_i64("node", e->node),
+                 log_str("msg", "an engine speaks of a partition that it was not given"));
+        return false;
+    }
+    drop_flight(e, f);
+    return true;
+}
+
+static void on_message(struct sched *s, struct engine *e, const struct link_message *m)
+{
+    switch (m->type) {
+    case LINK_HELLO:
+        on_hello(s, e, &m->hello);
+        break;
+    case LINK_STAGE:
+        on_stage(s, e, &m->stage);
+        break;
+    case LINK_DONE:
+        if (land(e, m->done.job, m->done.partition))
+            on_done(s, e, &m->done);
+        break;
+    case LINK_FAILED:
+        if (land(e, m->failed.job, m->failed.partition))
+            on_failed(s, e, &m->failed);
+        break;
+    case LINK_STATUS:
+        e->status = m->status;
+        break;
+    default: /* a message of the front's own kind: an engine that lost its mind */
+        kill_engine(s, e, "it sent a message that only the front may send");
+    }
+}
+
+static void listen_to(struct sched *s, struct engine *e)
+{
+    struct link_message m;
+    int fd;
+
+    while (e->sock >= 0) {
+        int ret = link_receive(e->sock, &m, &fd);
+        if (fd >= 0)
+            close(fd);
+        if (ret == -EAGAIN)
+            return;
+        if (ret == -ENOTCONN) { /* its death will be reported; if it lives, it is of no use */
+            hang_up(e);
+            e->state = ENGINE_STOPPING;
+            supervisor_kill(s->opt.supervisor, (uint32_t)(e - s->engines), SIGKILL);
+            return;
+        }
+        e->heard = now_ms();
+        if (ret < 0)
+            kill_engine(s, e, "it sent a malformed message");
+        else
+            on_message(s, e, &m);
+    }
+}
+
+/* ---- what engines are told ---- */
+
+static bool say(struct sched *s, struct engine *e, const struct link_message *m, int fd)
+{
+    int ret = link_send(e->sock, m, fd);
+
+    if (ret == -EAGAIN)
+        kill_engine(s, e, "it does not read its socket");
+    return ret == 0;
+}
+
+static bool give_partition(struct sched *s, struct engine *e, const struct partition_work *w)
+{
+    struct link_message m = {.type = LINK_WORK,
+                             .work = {w->job, w->partition, (uint32_t)w->priority}};
+    bool sent = say(s, e, &m, w->c1_fd);
+
+    close(w->c1_fd);
+    if (!sent) {
+        give_back(s, w->job, w->partition);
+        return false;
+    }
+    e->flights[e->flights_len++] = (struct flight){w->job, w->partition, false, false, now_ms()};
+    return true;
+}
+
+static void fill_engine(struct sched *s, struct engine *e)
+{
+    size_t capacity = min_size(e->hello.capacity, SCHED_IN_FLIGHT_MAX);
+    struct partition_work w;
+
+    while (e->state == ENGINE_READY && !atomic_load(&s->stop) && e->flights_len < capacity &&
+           jobs_take_partition(s->opt.jobs, e->node, &w) == 0)
+        if (!give_partition(s, e, &w))
+            return;
+}
+
+static void tell_of_cancelled(struct sched *s, struct engine *e)
+{
+    for (size_t i = 0; i < e->flights_len && e->state == ENGINE_READY; i++) {
+        struct flight *f = &e->flights[i];
+        struct link_message m = {.type = LINK_CANCEL, .cancel = {f->job}};
+        if (f->cancel_sent || !jobs_cancelled(s->opt.jobs, f->job))
+            continue;
+        f->cancel_sent = true;
+        say(s, e, &m, -1);
+    }
+}
+
+static void tell_log_level(struct sched *s)
+{
+    int level = atomic_load(&s->log_level);
+    struct link_message m = {.type = LINK_LOG_LEVEL, .log_level = {(uint32_t)level}};
+
+    if (level == s->sent_log_level)
+        return;
+    s->sent_log_level = level; /* engines that are not ready yet hear it after their hello */
+    for (size_t i = 0; i < s->engines_len; i++)
+        if (s->engines[i].state == ENGINE_READY)
+            say(s, &s->engines[i], &m, -1);
+}
+
+/* ---- the loop ---- */
+
+static void check_timers(struct sched *s, struct engine *e)
+{
+    int64_t now = now_ms();
+
+    if (e->state == ENGINE_DOWN && now >= e->retry_at)
+        start_engine(s, e);
+    if ((e->state == ENGINE_READY || (e->state == ENGINE_STARTING && e->pid)) &&
+        now - e->heard >= s->opt.silence_ms)
+        kill_engine(s, e, "it has been silent for too long");
+}
+
+static void publish_status(struct sched *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct sched_status *st = &s->shared;
+    st->engines_len = s->engines_len;
+    st->unwritten = s->unwritten_len;
+    st->partitions_done = s->done;
+    st->partitions_failed = s->failed;
+    st->partitions_returned = s->returned;
+    for (size_t i = 0; i < s->engines_len; i++) {
+        const struct engine *e = &s->engines[i];
+        struct engine_status *es = &st->engines[i];
+        *es = (struct engine_status){.node = e->node, .state = e->state, .pid = e->pid,
+                                     .hello = e->hello, .status = e->status, .starts = e->starts,
+                                     .deaths = e->deaths};
+        es->retry_in_ms = e->state == ENGINE_DOWN ? e->retry_at : 0; /* made relative by readers */
+        memcpy(es->last_end, e->last_end, sizeof(es->last_end));
+        es->in_flight_len = e->flights_len;
+        for (size_t k = 0; k < e->flights_len; k++) {
+            es->in_flight[k].job = e->flights[k].job;
+            es->in_flight[k].partition = e->flights[k].partition;
+            es->in_flight[k].proving = e->flights[k].proving;
+            es->in_flight[k].ms = e->flights[k].since;
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void make_pass(struct sched *s)
+{
+    if (s->unwritten && now_ms() >= s->write_again_at)
+        retry_unwritten(s);
+    tell_log_level(s);
+    for (size_t i = 0; i < s->engines_len; i++) {
+        struct engine *e = &s->engines[i];
+        check_timers(s, e);
+        tell_of_cancelled(s, e);
+        fill_engine(s, e);
+    }
+    publish_status(s);
+}
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int poll_timeout(const struct sched *s)
+{
+    int64_t at = s->unwritten ? s->write_again_at : NEVER, now = now_ms();
+
+    for (size_t i = 0; i < s->engines_len; i++) {
+        const struct engine *e = &s->engines[i];
+        if (e->state == ENGINE_DOWN)
+            at = earliest(at, e->retry_at);
+        else if (e->state != ENGINE_STOPPING)
+            at = earliest(at, e->heard + s->opt.silence_ms);
+    }
+    if (at == NEVER)
+        return -1;
+    return at <= now ? 0 : (int)earliest(at - now, INT32_MAX);
+}
+
+/* Waits for something to happen and takes it in. False when the spawner is dead. */
+static bool take_events(struct sched *s, int timeout_ms)
+{
+    struct pollfd fds[2 + SCHED_ENGINES_MAX] = {{s->wake_fd, POLLIN, 0},
+                                                {supervisor_fd(s->opt.supervisor), POLLIN, 0}};
+    uint64_t count;
+
+    for (size_t i = 0; i < s->engines_len; i++)
+        fds[2 + i] = (struct pollfd){s->engines[i].sock, POLLIN, 0}; /* -1 is skipped */
+    if (poll(fds, 2 + s->engines_len, timeout_ms) <= 0)
+        return true;
+    if (fds[0].revents && read(s->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+        log_warn(log_str("msg", "cannot read the wake-up counter"), log_str("error", strerror(errno)));
+    for (size_t i = 0; i < s->engines_len; i++)
+        if (fds[2 + i].revents)
+            listen_to(s, &s->engines[i]);
+    return !fds[1].revents || take_supervisor_events(s);
+}
+
+static bool any_alive(const struct sched *s)
+{
+    for (size_t i = 0; i < s->engines_len; i++)
+        if (s->engines[i].state != ENGINE_DOWN)
+            return true;
+    return false;
+}
+
+static void stop_engines(struct sched *s)
+{
+    struct link_message m = {.type = LINK_STOP};
+    int64_t deadline = now_ms() + STOP_GRACE_MS;
+    bool killed = false;
+
+    for (size_t i = 0; i < s->engines_len; i++)
+        if (s->engines[i].sock >= 0)
+            link_send(s->engines[i].sock, &m, -1);
+    while (any_alive(s) && now_ms() < deadline + (killed ? STOP_GRACE_MS : 0)) {
+        if (!take_events(s, (int)(deadline > now_ms() ? deadline - now_ms() : 100)))
+            break;
+        if (killed || now_ms() < deadline)
+            continue;
+        for (size_t i = 0; i < s->engines_len; i++)
+            if (s->engines[i].state != ENGINE_DOWN)
+                kill_engine(s, &s->engines[i], "it did not stop in time");
+        killed = true;
+    }
+}
+
+/* Whatever the table still believes to be in an engine is not. */
+static void give_back_all(struct sched *s)
+{
+    for (size_t i = 0; i < s->engines_len; i++) {
+        struct engine *e = &s->engines[i];
+        for (size_t k = 0; k < e->flights_len; k++)
+            give_back(s, e->flights[k].job, e->flights[k].partition);
+        e->flights_len = 0;
+        hang_up(e);
+    }
+}
+
+static void *sched_main(void *arg)
+{
+    struct sched *s = arg;
+    bool spawner_alive = true;
+
+    while (!atomic_load(&s->stop) && spawner_alive) {
+        make_pass(s);
+        spawner_alive = take_events(s, poll_timeout(s));
+    }
+    if (!spawner_alive) {
+        log_err(log_str("msg", "the process that starts engines is dead: the service must end"));
+        if (s->opt.lost)
+            s->opt.lost(s->opt.ctx);
+    } else {
+        stop_engines(s);
+    }
+    give_back_all(s);
+    if (s->unwritten)
+        retry_unwritten(s);
+    publish_status(s);
+    return NULL;
+}
+
+/* ---- the outside ---- */
+
+int sched_create(const struct sched_options *opt, struct sched **out, struct errmsg *err)
+{
+    if (opt->nodes_len == 0 || opt->nodes_len > SCHED_ENGINES_MAX)
+        return errmsg_set(err, -EINVAL, "scheduler: %zu engines, 1 to %d are possible",
+                          opt->nodes_len, SCHED_ENGINES_MAX);
+    struct sched *s = calloc(1, sizeof(*s));
+    if (!s)
+        return errmsg_set(err, -ENOMEM, "scheduler: no memory");
+    s->opt = *opt;
+    if (!s->opt.silence_ms)
+        s->opt.silence_ms = SILENCE_MS;
+    if (!s->opt.journal_retry_ms)
+        s->opt.journal_retry_ms = JOURNAL_RETRY_MS;
+    pthread_mutex_init(&s->lock, NULL);
+    s->sent_log_level = (int)log_get_level();
+    atomic_store(&s->log_level, s->sent_log_level);
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int code = errno;
+    s->engines = calloc(opt->nodes_len, sizeof(*s->engines));
+    if (s->wake_fd < 0 || !s->engines) {
+        sched_destroy(s);
+        return errmsg_set(err, s->engines ? -code : -ENOMEM, "scheduler: cannot be set up");
+    }
+    s->engines_len = opt->nodes_len;
+    for (size_t i = 0; i < s->engines_len; i++) {
+        s->engines[i].node = opt->nodes[i];
+        s->engines[i].sock = -1;
+    }
+    s->opt.nodes = NULL;
+    publish_status(s);
+    *out = s;
+    return 0;
+}
+
+int sched_start(struct sched *s, struct errmsg *err)
+{
+    sigset_t all, old;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int ret = pthread_create(&s->thread, NULL, sched_main, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (ret != 0)
+        return errmsg_set(err, -ret, "scheduler: cannot start its thread");
+    pthread_setname_np(s->thread, "sched");
+    s->running = true;
+    return 0;
+}
+
+void sched_stop(struct sched *s)
+{
+    if (!s || !s->running)
+        return;
+    atomic_store(&s->stop, true);
+    sched_wake(s);
+    pthread_join(s->thread, NULL);
+    s->running = false;
+}
+
+void sched_destroy(struct sched *s)
+{
+    if (!s)
+        return;
+    sched_stop(s);
+    while (s->unwritten) {
+        struct unwritten *next = s->unwritten->next;
+        free(s->unwritten);
+        s->unwritten = next;
+    }
+    if (s->wake_fd >= 0)
+        close(s->wake_fd);
+    pthread_mutex_destroy(&s->lock);
+    free(s->strikes);
+    free(s->engines);
+    free(s);
+}
+
+void sched_wake(struct sched *s)
+{
+    uint64_t one = 1;
+
+    /* Fails only when the counter is full, and then the thread wakes anyway. */
+    if (write(s->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+        log_warn(log_str("msg", "cannot wake the scheduler"), log_str("error", strerror(errno)));
+}
+
+void sched_set_log_level(struct sched *s, enum log_level level)
+{
+    atomic_store(&s->log_level, (int)level);
+    sched_wake(s);
+}
+
+void sched_status(struct sched *s, struct sched_status *out)
+{
+    int64_t now = now_ms();
+
+    pthread_mutex_lock(&s->lock);
+    *out = s->shared;
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < out->engines_len; i++) {
+        struct engine_status *e = &out->engines[i];
+        if (e->state == ENGINE_DOWN)
+            e->retry_in_ms = e->retry_in_ms > now ? e->retry_in_ms - now : 0;
+        for (size_t k = 0; k < e->in_flight_len; k++)
+            e->in_flight[k].ms = now - e->in_flight[k].ms;
+    }
+}

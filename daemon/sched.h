@@ -1,0 +1,84 @@
+/*
+ * The scheduler: which partition runs on which engine, and when.
+ *
+ * One thread starts the engines, gives each as many partitions as it has room for, hands results to
+ * the job table, and puts an engine that died, or fell silent, back on its feet after a pause that
+ * grows. What such an engine held goes back to the queue; a partition that has been in an engine at
+ * its death SCHED_STRIKES times fails its job, so that no job can keep the service crashing for ever.
+ *
+ * Except where said, functions belong to the thread that made the scheduler.
+ */
+#ifndef DAEMON_SCHED_H
+#define DAEMON_SCHED_H
+
+#include "daemon/link.h"
+#include "daemon/log.h"
+#include "daemon/supervise.h"
+
+#define SCHED_STRIKES 3
+#define SCHED_ENGINES_MAX SUPERVISOR_SLOTS
+#define SCHED_IN_FLIGHT_MAX 4 /* of one engine, whatever capacity it says */
+
+struct sched;
+
+struct sched_options {
+    struct jobs *jobs;
+    struct supervisor *supervisor; /* borrowed, the scheduler's alone from sched_start on */
+    /* The engine program and its arguments, NULL-terminated; `--node N` is added. Borrowed. */
+    const char *const *engine_argv;
+    const int *nodes; /* an engine for each; copied */
+    size_t nodes_len;
+    uint32_t silence_ms;      /* an engine that says nothing for so long is killed; 0: a minute */
+    uint32_t journal_retry_ms; /* pause after a result could not be written; 0: five seconds */
+    /* A line for readers of `events`, e.g. "engine node=0 started". Called by the scheduler's thread;
+     * must not block. May be NULL. */
+    void (*event)(void *ctx, const char *text);
+    /* The spawner is dead: no engine can be started any more, the service should end. */
+    void (*lost)(void *ctx);
+    void *ctx;
+};
+
+int sched_create(const struct sched_options *opt, struct sched **out, struct errmsg *err);
+int sched_start(struct sched *s, struct errmsg *err);
+/* Stops the engines; what they held is back in the queue when it returns, within a few seconds. */
+void sched_stop(struct sched *s);
+void sched_destroy(struct sched *s);
+
+/* Something changed in the job table (a new job, a cancelled one). Any thread; does not block. */
+void sched_wake(struct sched *s);
+/* Engines log at this level from here on. Any thread. */
+void sched_set_log_level(struct sched *s, enum log_level level);
+
+enum engine_state { ENGINE_DOWN, ENGINE_STARTING, ENGINE_READY, ENGINE_STOPPING };
+
+struct engine_status {
+    int node;
+    enum engine_state state;
+    pid_t pid;                 /* 0: none */
+    struct link_hello hello;   /* when ready */
+    struct link_status status; /* the last one that came */
+    uint32_t starts, deaths;
+    int64_t retry_in_ms; /* when down */
+    char last_end[256];  /* how the last one ended; empty: never */
+    size_t in_flight_len;
+    struct {
+        uint64_t job;
+        uint32_t partition;
+        bool proving;
+        int64_t ms; /* since it was given to the engine */
+    } in_flight[SCHED_IN_FLIGHT_MAX];
+};
+
+struct sched_status {
+    size_t engines_len;
+    struct engine_status engines[SCHED_ENGINES_MAX];
+    uint32_t unwritten; /* verified proofs that wait for room on the disk */
+    uint64_t partitions_done, partitions_failed, partitions_returned;
+};
+
+/* A copy of the present state. Any thread. */
+void sched_status(struct sched *s, struct sched_status *out);
+
+const char *engine_state_name(enum engine_state state);
+
+#endif

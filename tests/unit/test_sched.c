@@ -1,0 +1,494 @@
+/*
+ * The scheduler over a job table of a few lines (below) and engines that are this very program,
+ * started again as `test_sched --engine MODE`.
+ */
+#include "daemon/sched.h"
+
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PARTITIONS 12
+#define WAIT_MS 15000
+
+/* ---- the job table: one job, number 1, of PARTITIONS partitions ---- */
+
+enum fate { WAITING, TAKEN, DONE, FAILED };
+
+static struct {
+    pthread_mutex_t lock;
+    enum fate fate[PARTITIONS];
+    uint32_t takes[PARTITIONS], returned, stages, write_refusals;
+    bool cancelled;
+    size_t len;
+    int code;
+    char text[512];
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out)
+{
+    int ret = -EAGAIN;
+
+    (void)jobs, (void)node;
+    pthread_mutex_lock(&table.lock);
+    for (uint32_t k = 0; k < table.len && ret < 0 && !table.cancelled; k++)
+        if (table.fate[k] == WAITING) {
+            table.fate[k] = TAKEN;
+            table.takes[k]++;
+            *out = (struct partition_work){1, k, JOB_NORMAL, memfd_create("c1", MFD_CLOEXEC)};
+            ret = 0;
+        }
+    pthread_mutex_unlock(&table.lock);
+    return ret;
+}
+
+void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,
+                          enum partition_stage stage)
+{
+    (void)jobs, (void)job, (void)partition, (void)stage;
+    pthread_mutex_lock(&table.lock);
+    table.stages++;
+    pthread_mutex_unlock(&table.lock);
+}
+
+static void settle(uint32_t partition, enum fate fate)
+{
+    ck_assert_uint_lt(partition, table.len);
+    ck_assert_int_eq(table.fate[partition], TAKEN); /* one end for each take */
+    table.fate[partition] = fate;
+}
+
+int jobs_partition_done(struct jobs *jobs, uint64_t job, uint32_t partition,
+                        const uint8_t proof[192], const struct partition_report *report)
+{
+    int ret = 0;
+
+    (void)jobs, (void)job, (void)report;
+    pthread_mutex_lock(&table.lock);
+    ck_assert_uint_eq(proof[0], partition);
+    if (table.write_refusals > 0) {
+        table.write_refusals--;
+        ret = -ENOSPC;
+    } else {
+        settle(partition, DONE);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return ret;
+}
+
+void jobs_partition_returned(struct jobs *jobs, uint64_t job, uint32_t partition)
+{
+    (void)jobs, (void)job;
+    pthread_mutex_lock(&table.lock);
+    settle(partition, WAITING);
+    table.returned++;
+    pthread_mutex_unlock(&table.lock);
+}
+
+void jobs_partition_failed(struct jobs *jobs, uint64_t job, uint32_t partition, int code,
+                           const char *text)
+{
+    (void)jobs, (void)job;
+    pthread_mutex_lock(&table.lock);
+    settle(partition, FAILED);
+    table.code = code;
+    snprintf(table.text, sizeof(table.text), "%s", text);
+    pthread_mutex_unlock(&table.lock);
+}
+
+bool jobs_cancelled(struct jobs *jobs, uint64_t job)
+{
+    (void)jobs, (void)job;
+    pthread_mutex_lock(&table.lock);
+    bool cancelled = table.cancelled;
+    pthread_mutex_unlock(&table.lock);
+    return cancelled;
+}
+
+static size_t count(enum fate fate)
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&table.lock);
+    for (size_t k = 0; k < table.len; k++)
+        n += table.fate[k] == fate;
+    pthread_mutex_unlock(&table.lock);
+    return n;
+}
+
+static bool all_done(void)
+{
+    return count(DONE) == table.len;
+}
+
+static bool one_failed(void)
+{
+    return count(FAILED) == 1;
+}
+
+static bool one_taken(void)
+{
+    return count(TAKEN) == 1;
+}
+
+static bool one_returned(void)
+{
+    pthread_mutex_lock(&table.lock);
+    bool yes = table.returned == 1;
+    pthread_mutex_unlock(&table.lock);
+    return yes;
+}
+
+static void wait_until(bool (*condition)(void))
+{
+    for (int ms = 0; !condition(); ms += 2) {
+        ck_assert_msg(ms < WAIT_MS, "waited in vain");
+        usleep(2000);
+    }
+}
+
+/* ---- engines ---- */
+
+static void send_hello(void)
+{
+    struct link_message m = {.type = LINK_HELLO,
+                             .hello = {.threads = 1, .capacity = 2, .device = "made up"}};
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+static void answer(const char *mode, const struct link_work *w)
+{
+    struct link_message m = {.type = LINK_STAGE, .stage = {w->job, w->partition, PARTITION_PROVING}};
+
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+    memset(&m, 0, sizeof(m));
+    if (strcmp(mode, "fail") == 0 || strcmp(mode, "no-memory") == 0) {
+        m.type = LINK_FAILED;
+        m.failed = (struct link_failed){w->job, w->partition, -EILSEQ, "made to fail"};
+        if (strcmp(mode, "no-memory") == 0)
+            m.failed.code = -ENOMEM;
+    } else {
+        m.type = LINK_DONE;
+        m.done = (struct link_done){.job = w->job, .partition = w->partition};
+        m.done.proof[0] = (uint8_t)w->partition;
+    }
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+    if (strcmp(mode, "twice") == 0)
+        link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+static void on_cancel(const struct link_cancel *c)
+{
+    struct link_message m = {.type = LINK_FAILED,
+                             .failed = {.job = c->job, .partition = 0, .code = -ECANCELED}};
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+/* Dies at its first partition, but for a file that remembers: then it works. */
+static bool is_second_life(const char *marker)
+{
+    if (access(marker, F_OK) == 0)
+        return true;
+    FILE *f = fopen(marker, "w");
+    if (f)
+        fclose(f);
+    return false;
+}
+
+static int engine_main(const char *mode, const char *marker)
+{
+    struct link_message m;
+    int fd;
+
+    if (strcmp(mode, "die-at-start") == 0 && !is_second_life(marker))
+        return 3;
+    if (strcmp(mode, "mute") != 0)
+        send_hello();
+    if (strcmp(mode, "rubbish") == 0 && !is_second_life(marker))
+        return write(SUPERVISOR_ENGINE_FD, "rubbish", 7) == 7 ? (pause(), 1) : 1;
+    while (link_receive(SUPERVISOR_ENGINE_FD, &m, &fd) == 0) {
+        if (fd >= 0)
+            close(fd);
+        if (m.type == LINK_STOP)
+            return 0;
+        if (m.type == LINK_CANCEL)
+            on_cancel(&m.cancel);
+        if (m.type != LINK_WORK)
+            continue;
+        if (strcmp(mode, "die") == 0)
+            raise(SIGKILL);
+        if (strcmp(mode, "die-once") == 0 && !is_second_life(marker))
+            raise(SIGKILL);
+        if (strcmp(mode, "hold") != 0)
+            answer(mode, &m.work);
+    }
+    return 0;
+}
+
+/* ---- tests ---- */
+
+static struct supervisor *sup;
+static struct sched *sched;
+static char marker[64];
+static char self[1024];
+static const char *argv[5];
+static char events[4096];
+
+static void note_event(void *ctx, const char *text)
+{
+    (void)ctx;
+    strncat(events, text, sizeof(events) - strlen(events) - 2);
+    strcat(events, "\n");
+}
+
+static void setup(void)
+{
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    ck_assert_int_gt(n, 0);
+    snprintf(marker, sizeof(marker), "/tmp/proofd-sched-%d", (int)getpid());
+    unlink(marker);
+    log_set_level(0); /* the scheduler says much when engines die */
+    ck_assert_int_eq(supervisor_create(&sup, NULL), 0);
+}
+
+static void begin(const char *mode, size_t partitions, uint32_t silence_ms)
+{
+    static const int node = 0;
+    struct sched_options opt = {.supervisor = sup, .engine_argv = argv, .nodes = &node,
+                                .nodes_len = 1, .silence_ms = silence_ms, .journal_retry_ms = 20,
+                                .event = note_event};
+
+    argv[0] = self;
+    argv[1] = "--engine";
+    argv[2] = mode;
+    argv[3] = marker;
+    table.len = partitions;
+    ck_assert_int_eq(sched_create(&opt, &sched, NULL), 0);
+    ck_assert_int_eq(sched_start(sched, NULL), 0);
+}
+
+static void end(void)
+{
+    sched_stop(sched);
+    ck_assert_uint_eq(count(TAKEN), 0); /* nothing is left in an engine */
+}
+
+static void teardown(void)
+{
+    sched_destroy(sched);
+    supervisor_destroy(sup);
+    unlink(marker);
+}
+
+START_TEST(sched__all_partitions_come_back_done)
+{
+    static struct sched_status st;
+
+    begin("work", PARTITIONS, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.partitions_done, PARTITIONS);
+    ck_assert_uint_eq(st.partitions_returned, 0);
+    ck_assert_uint_eq(st.engines[0].starts, 1);
+    ck_assert_uint_eq(st.engines[0].in_flight_len, 0);
+    ck_assert_uint_eq(table.stages, PARTITIONS);
+    ck_assert_str_eq(events, "engine node=0 started\n");
+}
+END_TEST
+
+START_TEST(sched__work_that_comes_later_is_found_after_a_wake)
+{
+    begin("work", 0, 0);
+    usleep(100000);
+    pthread_mutex_lock(&table.lock);
+    table.len = 3;
+    pthread_mutex_unlock(&table.lock);
+    sched_wake(sched);
+    wait_until(all_done);
+    end();
+}
+END_TEST
+
+START_TEST(sched__a_dead_engine_is_replaced_and_its_work_redone)
+{
+    static struct sched_status st;
+
+    begin("die-once", PARTITIONS, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_ge(st.partitions_returned, 1);
+    ck_assert_uint_eq(st.engines[0].starts, 2);
+    ck_assert_uint_eq(st.engines[0].deaths, 1);
+    ck_assert_str_eq(st.engines[0].last_end, "exit status 0"); /* of the second, at the stop */
+    ck_assert_ptr_nonnull(strstr(events, "engine node=0 ended: killed by signal 9 (Killed)\n"));
+}
+END_TEST
+
+START_TEST(sched__an_engine_that_dies_at_start_is_started_again)
+{
+    begin("die-at-start", 2, 0);
+    wait_until(all_done);
+    end();
+}
+END_TEST
+
+START_TEST(sched__a_partition_that_kills_engines_fails_its_job)
+{
+    begin("die", 1, 0);
+    wait_until(one_failed);
+    end();
+    ck_assert_uint_eq(table.takes[0], SCHED_STRIKES);
+    ck_assert_int_eq(table.code, -EIO);
+    ck_assert_str_eq(table.text, "partition 0: given up after 3 tries, the last: the engine ended: "
+                                 "killed by signal 9 (Killed)");
+}
+END_TEST
+
+START_TEST(sched__trouble_of_the_engine_is_retried_then_given_up)
+{
+    begin("no-memory", 1, 0);
+    wait_until(one_failed);
+    end();
+    ck_assert_uint_eq(table.takes[0], SCHED_STRIKES);
+}
+END_TEST
+
+START_TEST(sched__a_partition_that_cannot_be_proved_fails_at_once)
+{
+    begin("fail", 1, 0);
+    wait_until(one_failed);
+    end();
+    ck_assert_uint_eq(table.takes[0], 1);
+    ck_assert_int_eq(table.code, -EILSEQ);
+    ck_assert_str_eq(table.text, "made to fail");
+}
+END_TEST
+
+START_TEST(sched__a_full_disk_delays_the_result_and_loses_nothing)
+{
+    table.write_refusals = 5;
+    begin("work", 2, 0);
+    wait_until(all_done);
+    end();
+    ck_assert_uint_eq(table.takes[0] + table.takes[1], 2);
+}
+END_TEST
+
+START_TEST(sched__a_cancelled_job_leaves_the_engine)
+{
+    begin("hold", 1, 0);
+    wait_until(one_taken);
+    pthread_mutex_lock(&table.lock);
+    table.cancelled = true;
+    pthread_mutex_unlock(&table.lock);
+    sched_wake(sched);
+    wait_until(one_returned);
+    end();
+}
+END_TEST
+
+START_TEST(sched__a_silent_engine_is_killed)
+{
+    static struct sched_status st;
+    static const char *const modes[] = {"mute", "hold"};
+
+    begin(modes[_i], 1, 200);
+    for (int ms = 0; ms < WAIT_MS; ms += 10) {
+        sched_status(sched, &st);
+        if (st.engines[0].deaths > 0)
+            break;
+        usleep(10000);
+    }
+    ck_assert_uint_gt(st.engines[0].deaths, 0);
+    end();
+}
+END_TEST
+
+START_TEST(sched__an_engine_that_talks_rubbish_is_replaced)
+{
+    begin("rubbish", 3, 0);
+    wait_until(all_done);
+    end();
+}
+END_TEST
+
+START_TEST(sched__a_result_given_twice_counts_once)
+{
+    static struct sched_status st;
+
+    begin("twice", PARTITIONS, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.partitions_done, PARTITIONS);
+}
+END_TEST
+
+START_TEST(sched_stop__returns_what_an_engine_holds)
+{
+    begin("hold", 1, 0);
+    wait_until(one_taken);
+    end();
+    ck_assert_uint_eq(table.returned, 1);
+}
+END_TEST
+
+START_TEST(sched__a_missing_engine_program_is_reported)
+{
+    static struct sched_status st;
+
+    strcpy(self, "/nonexistent/proofd-engine");
+    begin("work", 1, 0);
+    for (int ms = 0; ms < WAIT_MS; ms += 10) {
+        sched_status(sched, &st);
+        if (st.engines[0].last_end[0])
+            break;
+        usleep(10000);
+    }
+    ck_assert_int_eq(st.engines[0].state, ENGINE_DOWN);
+    ck_assert_str_eq(st.engines[0].last_end,
+                     "/nonexistent/proofd-engine: cannot be started: No such file or directory");
+    end();
+    ck_assert_uint_eq(count(WAITING), 1);
+}
+END_TEST
+
+int main(int argc, char **args)
+{
+    if (argc >= 4 && strcmp(args[1], "--engine") == 0)
+        return engine_main(args[2], args[3]);
+    Suite *s = suite_create("sched");
+    TCase *tc = tcase_create("sched");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, sched__all_partitions_come_back_done);
+    tcase_add_test(tc, sched__work_that_comes_later_is_found_after_a_wake);
+    tcase_add_test(tc, sched__a_dead_engine_is_replaced_and_its_work_redone);
+    tcase_add_test(tc, sched__an_engine_that_dies_at_start_is_started_again);
+    tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
+    tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
+    tcase_add_test(tc, sched__a_partition_that_cannot_be_proved_fails_at_once);
+    tcase_add_test(tc, sched__a_full_disk_delays_the_result_and_loses_nothing);
+    tcase_add_test(tc, sched__a_cancelled_job_leaves_the_engine);
+    tcase_add_loop_test(tc, sched__a_silent_engine_is_killed, 0, 2);
+    tcase_add_test(tc, sched__an_engine_that_talks_rubbish_is_replaced);
+    tcase_add_test(tc, sched__a_result_given_twice_counts_once);
+    tcase_add_test(tc, sched_stop__returns_what_an_engine_holds);
+    tcase_add_test(tc, sched__a_missing_engine_program_is_reported);
+    suite_add_tcase(s, tc);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}
