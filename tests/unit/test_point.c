@@ -1,9 +1,9 @@
 #include "gpu/point.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 #include "tests/lib/odd_points.h"
+#include "tests/lib/suite.h"
 
 #define P_HEX                                                                                      \
     "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab"
@@ -165,9 +165,5 @@ int main(void)
     tcase_add_loop_test(tc, g1_decode_checked__outside_the_subgroup, 0, ARRAY_LEN(g1_orders));
     tcase_add_loop_test(tc, g2_decode_checked__outside_the_subgroup, 0, ARRAY_LEN(g2_orders));
     suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }
