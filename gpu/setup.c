@@ -1,0 +1,476 @@
+/*
+ * Everything the files hold is a known scalar times a generator. So the scalars are made first: the circuit's
+ * polynomials at tau (qap.h), turned in place into the scalars of ic, l, a and b. Then the sections are
+ * written one after another, some ten thousand points at a time: scalars, products, encoding, file. What is
+ * in memory is the scalars and one such piece, never a section.
+ *
+ * The marker is on disk before the parameters get their name, so no crash leaves them without it.
+ */
+#include "gpu/setup.h"
+
+#include <errno.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpu/cpu/fixed_base.h"
+#include "gpu/newfile.h"
+#include "gpu/point.h"
+#include "gpu/qap.h"
+#include "gpu/vk.h"
+
+#define PIECE 32768 /* points: enough for the workers to share, 6 MB of bytes in G2 */
+#define ENCODE_STEP 1024
+
+/* What whoever made the parameters knows, and here everybody does (c2-formats 7.1). */
+struct trapdoor {
+    fr_t alpha, beta, gamma, delta, tau;
+};
+
+struct setup {
+    const struct sector_size *size;
+    const struct setup_options *opt;
+    struct trapdoor trapdoor;
+    struct qap *qap;
+    struct vk vk;
+    size_t h_len, l_len, a_len, b_len;
+    struct fixed_base *g1, *g2;
+    struct newfile file;
+    /* One piece. */
+    fr_t *scalars;
+    void *points;
+    uint8_t *bytes;
+};
+
+static fr_t label_scalar(const char *name)
+{
+    char label[64];
+    uint8_t hash[SHA256_DIGEST_LENGTH];
+    fr_t out = fr_from_u64(0);
+
+    int len = snprintf(label, sizeof(label), "proof development parameters: %s", name);
+    SHA256((const uint8_t *)label, (size_t)len, hash);
+    hash[31] &= 0x3f; /* 254 bits: always below the modulus */
+    fr_from_bytes(&out, hash);
+    return out;
+}
+
+static struct trapdoor trapdoor_from_labels(void)
+{
+    return (struct trapdoor){
+        .alpha = label_scalar("alpha"),
+        .beta = label_scalar("beta"),
+        .gamma = label_scalar("gamma"),
+        .delta = label_scalar("delta"),
+        .tau = label_scalar("tau"),
+    };
+}
+
+static void report(const struct setup *s, const char *stage, uint64_t done, uint64_t total)
+{
+    if (s->opt->progress)
+        s->opt->progress(s->opt->progress_ctx, stage, done, total);
+}
+
+/* ------------------------------------------------------------------------------------- scalars */
+
+struct combine {
+    const struct qap *q;
+    const struct trapdoor *t;
+    fr_t input_scale, aux_scale; /* 1/gamma, 1/delta */
+};
+
+/* w = (beta u + alpha v + w) / gamma for inputs, / delta for aux: the scalars of ic and l, in place. */
+static void combine_step(void *ctx, size_t item, unsigned thread)
+{
+    const struct combine *c = ctx;
+    size_t total = (size_t)c->q->n_inputs + c->q->n_aux;
+    size_t end = min_size(total, (item + 1) * PIECE);
+    fr_t beta_u, alpha_v;
+
+    (void)thread;
+    for (size_t i = item * PIECE; i < end; i++) {
+        fr_mul(&beta_u, &c->t->beta, &c->q->u[i]);
+        fr_mul(&alpha_v, &c->t->alpha, &c->q->v[i]);
+        fr_add(&beta_u, &beta_u, &alpha_v);
+        fr_add(&c->q->w[i], &c->q->w[i], &beta_u);
+        fr_mul(&c->q->w[i], &c->q->w[i], i < c->q->n_inputs ? &c->input_scale : &c->aux_scale);
+    }
+}
+
+/* Keeps what is not zero, in order: such a variable has no point in a and b. Returns how many. */
+static size_t compact(fr_t *values, size_t len)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < len; i++)
+        if (!fr_is_zero(&values[i]))
+            values[kept++] = values[i];
+    return kept;
+}
+
+static int check_constrained(const struct qap *q, struct errmsg *err)
+{
+    size_t total = (size_t)q->n_inputs + q->n_aux;
+
+    for (size_t i = 0; i < total; i++)
+        if (fr_is_zero(&q->w[i]))
+            return errmsg_set(err, -EINVAL, "setup: variable %zu is in no row", i);
+    return 0;
+}
+
+static int make_scalars(struct setup *s, struct errmsg *err)
+{
+    struct porep_counts counts;
+
+    porep_counts(s->size, &counts);
+    report(s, "circuit", 0, counts.rows);
+    int ret = qap_create(&counts, &s->trapdoor.tau, s->opt->workers, &s->qap, err);
+    if (ret < 0)
+        return ret;
+    struct cs_sink sink = qap_sink(s->qap);
+    ret = porep_synthesize_blank(s->size, &sink, err);
+    if (ret < 0)
+        return ret;
+    qap_drop_lagrange(s->qap);
+    report(s, "circuit", counts.rows, counts.rows);
+
+    struct qap *q = s->qap;
+    size_t total = (size_t)q->n_inputs + q->n_aux;
+    struct combine c = {.q = q, .t = &s->trapdoor};
+    fr_inverse(&c.input_scale, &s->trapdoor.gamma);
+    fr_inverse(&c.aux_scale, &s->trapdoor.delta);
+    workers_run(s->opt->workers, (total + PIECE - 1) / PIECE, combine_step, &c);
+    s->h_len = (UINT64_C(1) << q->log2_domain) - 1;
+    s->l_len = q->n_aux;
+    s->a_len = compact(q->u, total);
+    s->b_len = compact(q->v, total);
+    return check_constrained(q, err);
+}
+
+/* -------------------------------------------------------------------------------------- points */
+
+static g1_affine_t g1_times(const fr_t *scalar)
+{
+    scalar_t s;
+    g1_t p;
+    g1_affine_t out;
+
+    blst_scalar_from_fr(&s, scalar);
+    blst_p1_mult(&p, blst_p1_generator(), s.b, FR_BITS);
+    blst_p1_to_affine(&out, &p);
+    return out;
+}
+
+static g2_affine_t g2_times(const fr_t *scalar)
+{
+    scalar_t s;
+    g2_t p;
+    g2_affine_t out;
+
+    blst_scalar_from_fr(&s, scalar);
+    blst_p2_mult(&p, blst_p2_generator(), s.b, FR_BITS);
+    blst_p2_to_affine(&out, &p);
+    return out;
+}
+
+static int make_vk(struct setup *s, struct errmsg *err)
+{
+    const struct trapdoor *t = &s->trapdoor;
+    struct vk *vk = &s->vk;
+
+    vk->alpha_g1 = g1_times(&t->alpha);
+    vk->beta_g1 = g1_times(&t->beta);
+    vk->delta_g1 = g1_times(&t->delta);
+    vk->beta_g2 = g2_times(&t->beta);
+    vk->gamma_g2 = g2_times(&t->gamma);
+    vk->delta_g2 = g2_times(&t->delta);
+    vk->ic_len = s->qap->n_inputs;
+    vk->ic = malloc(vk->ic_len * sizeof(*vk->ic));
+    if (!vk->ic)
+        return errmsg_set(err, -ENOMEM, "setup: no memory for %u points", vk->ic_len);
+    for (uint32_t i = 0; i < vk->ic_len; i++)
+        vk->ic[i] = g1_times(&s->qap->w[i]);
+    return 0;
+}
+
+static int make_tables(struct setup *s, struct errmsg *err)
+{
+    int ret = fixed_base_g1_create(blst_p1_affine_generator(), FIXED_BASE_G1_BITS, s->opt->workers,
+                                   &s->g1, err);
+    if (ret == 0)
+        ret = fixed_base_g2_create(blst_p2_affine_generator(), FIXED_BASE_G2_BITS, s->opt->workers,
+                                   &s->g2, err);
+    return ret;
+}
+
+static int make_room(struct setup *s, struct errmsg *err)
+{
+    s->scalars = malloc(PIECE * sizeof(*s->scalars));
+    s->points = malloc(PIECE * sizeof(g2_affine_t));
+    s->bytes = malloc(PIECE * G2_BYTES);
+    if (!s->scalars || !s->points || !s->bytes)
+        return errmsg_set(err, -ENOMEM, "setup: no memory for pieces of %d points", PIECE);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------- file */
+
+/* A vector of the file. `scalars` NULL: h, whose scalars are powers of tau and made piece by piece. */
+struct section {
+    const char *name;
+    bool g2;
+    size_t len;
+    const fr_t *scalars;
+};
+
+/* tau^i (tau^m - 1) / delta for `n` of i from `first`. */
+static void h_scalars(const struct setup *s, size_t first, size_t n, fr_t *out)
+{
+    const fr_t *tau = &s->trapdoor.tau;
+    fr_t power = fr_from_u64(1), scale;
+
+    for (int bit = 63; bit >= 0; bit--) {
+        fr_sqr(&power, &power);
+        if (first >> bit & 1)
+            fr_mul(&power, &power, tau);
+    }
+    fr_inverse(&scale, &s->trapdoor.delta);
+    fr_mul(&scale, &scale, &s->qap->vanishing);
+    fr_mul(&power, &power, &scale);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = power;
+        fr_mul(&power, &power, tau);
+    }
+}
+
+struct encoding {
+    const struct setup *s;
+    size_t len;
+    bool g2;
+};
+
+static void encode_step(void *ctx, size_t item, unsigned thread)
+{
+    const struct encoding *e = ctx;
+    const g1_affine_t *g1 = e->s->points;
+    const g2_affine_t *g2 = e->s->points;
+    size_t end = min_size(e->len, (item + 1) * ENCODE_STEP);
+
+    (void)thread;
+    for (size_t i = item * ENCODE_STEP; i < end; i++) {
+        if (e->g2)
+            g2_encode(e->s->bytes + i * G2_BYTES, &g2[i]);
+        else
+            g1_encode(e->s->bytes + i * G1_BYTES, &g1[i]);
+    }
+}
+
+static int write_piece(struct setup *s, const struct section *section, const fr_t *scalars, size_t n,
+                       struct errmsg *err)
+{
+    struct workers *workers = s->opt->workers;
+    struct encoding e = {.s = s, .len = n, .g2 = section->g2};
+    size_t point_bytes = section->g2 ? G2_BYTES : G1_BYTES;
+
+    int ret = section->g2 ? fixed_base_g2_mul(s->g2, workers, scalars, n, s->points, err)
+                          : fixed_base_g1_mul(s->g1, workers, scalars, n, s->points, err);
+    if (ret < 0)
+        return ret;
+    workers_run(workers, (n + ENCODE_STEP - 1) / ENCODE_STEP, encode_step, &e);
+    return newfile_write(&s->file, s->bytes, n * point_bytes, err);
+}
+
+static int write_section(struct setup *s, const struct section *section, struct errmsg *err)
+{
+    uint8_t count[4];
+
+    store_be32(count, (uint32_t)section->len);
+    int ret = newfile_write(&s->file, count, sizeof(count), err);
+    for (size_t first = 0; ret == 0 && first < section->len; first += PIECE) {
+        size_t n = min_size(PIECE, section->len - first);
+        const fr_t *scalars = section->scalars ? section->scalars + first : s->scalars;
+        report(s, section->name, first, section->len);
+        if (!section->scalars)
+            h_scalars(s, first, n, s->scalars);
+        ret = write_piece(s, section, scalars, n, err);
+    }
+    if (ret == 0)
+        report(s, section->name, section->len, section->len);
+    return ret;
+}
+
+static uint64_t params_bytes(const struct setup *s)
+{
+    return vk_bytes(s->vk.ic_len) + 5 * 4 +
+           (uint64_t)G1_BYTES * (s->h_len + s->l_len + s->a_len + s->b_len) +
+           (uint64_t)G2_BYTES * s->b_len;
+}
+
+static int write_params(struct setup *s, const char *path, const uint8_t *key, size_t key_bytes,
+                        struct errmsg *err)
+{
+    const struct qap *q = s->qap;
+    const struct section sections[] = {
+        {"h", false, s->h_len, NULL},        {"l", false, s->l_len, q->w + q->n_inputs},
+        {"a", false, s->a_len, q->u},        {"b_g1", false, s->b_len, q->v},
+        {"b_g2", true, s->b_len, q->v},
+    };
+
+    int ret = newfile_open(&s->file, path, params_bytes(s), err);
+    if (ret == 0)
+        ret = newfile_write(&s->file, key, key_bytes, err);
+    for (size_t i = 0; ret == 0 && i < ARRAY_LEN(sections); i++)
+        ret = write_section(s, &sections[i], err);
+    report(s, "sync", 0, params_bytes(s));
+    if (ret == 0)
+        ret = newfile_commit(&s->file, err);
+    if (ret == 0)
+        report(s, "sync", params_bytes(s), params_bytes(s));
+    newfile_close(&s->file);
+    return ret;
+}
+
+/* --------------------------------------------------------------------------------------- names */
+
+/* The four files of a size in a directory. */
+struct names {
+    char params[4096], vk[4096], meta[4096], marker[4096];
+};
+
+static int names_make(struct names *n, const struct sector_size *size, const char *dir,
+                      struct errmsg *err)
+{
+    char id[SECTOR_CACHE_ID_MAX];
+
+    sector_cache_id(size, id);
+    if (strlen(dir) + sizeof(id) + 16 > sizeof(n->params))
+        return errmsg_set(err, -ENAMETOOLONG, "%s: name too long", dir);
+    snprintf(n->params, sizeof(n->params), "%s/%s.params", dir, id);
+    snprintf(n->vk, sizeof(n->vk), "%s/%s.vk", dir, id);
+    snprintf(n->meta, sizeof(n->meta), "%s/%s.meta", dir, id);
+    snprintf(n->marker, sizeof(n->marker), "%s/%s.insecure", dir, id);
+    return 0;
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0;
+}
+
+/* 1: all there; 0: to be made; -EEXIST: somebody else's. */
+static int names_look(const struct names *n, struct errmsg *err)
+{
+    const char *const ours[] = {n->params, n->vk, n->meta};
+    size_t there = 0;
+
+    bool marked = exists(n->marker);
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+        if (!exists(ours[i]))
+            continue;
+        if (!marked)
+            return errmsg_set(err, -EEXIST,
+                              "%s: is there without our marker (%s): it may be official, so it is not "
+                              "overwritten; choose another directory",
+                              ours[i], n->marker);
+        there++;
+    }
+    return marked && there == ARRAY_LEN(ours);
+}
+
+/* mkdir -p. */
+static int make_directory(const char *dir, struct errmsg *err)
+{
+    char path[4096];
+
+    if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
+        return errmsg_set(err, -ENAMETOOLONG, "%s: name too long", dir);
+    for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+        if (slash)
+            *slash = '\0';
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return errmsg_set(err, -errno, "%s: cannot make this directory: %s", path, strerror(errno));
+        if (!slash)
+            return 0;
+        *slash = '/';
+    }
+}
+
+static int write_marker(const struct setup *s, const char *path, struct errmsg *err)
+{
+    char text[512];
+
+    int len = snprintf(text, sizeof(text),
+                       "INSECURE development parameters for %s sectors.\n"
+                       "They are made from published labels: whoever knows the labels can forge proofs.\n"
+                       "For tests only. Proofs made with them mean nothing on a real network.\n"
+                       "Written by proofd's setup; the files beside this one with the same name belong to it.\n",
+                       s->size->name);
+    return newfile_put(path, text, (size_t)len, err);
+}
+
+static int write_files(struct setup *s, const struct names *n, struct errmsg *err)
+{
+    char meta[64];
+    size_t key_bytes = vk_bytes(s->vk.ic_len);
+    uint8_t *key = malloc(key_bytes);
+
+    if (!key)
+        return errmsg_set(err, -ENOMEM, "setup: no memory for the verifying key");
+    vk_write(key, &s->vk);
+    int meta_len = snprintf(meta, sizeof(meta), "{\"sector_size\":%llu}",
+                            (unsigned long long)s->size->bytes);
+    int ret = write_marker(s, n->marker, err);
+    if (ret == 0)
+        ret = write_params(s, n->params, key, key_bytes, err);
+    if (ret == 0)
+        ret = newfile_put(n->vk, key, key_bytes, err);
+    if (ret == 0)
+        ret = newfile_put(n->meta, meta, (size_t)meta_len, err);
+    free(key);
+    return ret;
+}
+
+static void setup_fini(struct setup *s)
+{
+    qap_destroy(s->qap);
+    vk_fini(&s->vk);
+    fixed_base_destroy(s->g1);
+    fixed_base_destroy(s->g2);
+    free(s->scalars);
+    free(s->points);
+    free(s->bytes);
+}
+
+int setup_run(const struct sector_size *size, const struct setup_options *opt, bool *made,
+              struct errmsg *err)
+{
+    struct setup s = {
+        .size = size,
+        .opt = opt,
+        .trapdoor = trapdoor_from_labels(),
+        .file = {.fd = -1},
+    };
+    struct names names;
+    int ret;
+
+    if ((ret = make_directory(opt->dir, err)) < 0 ||
+        (ret = names_make(&names, size, opt->dir, err)) < 0 ||
+        (ret = names_look(&names, err)) < 0)
+        return ret;
+    if (ret == 1) {
+        *made = false;
+        return 0;
+    }
+    if ((ret = make_scalars(&s, err)) == 0 && (ret = make_room(&s, err)) == 0 &&
+        (ret = make_tables(&s, err)) == 0 && (ret = make_vk(&s, err)) == 0)
+        ret = write_files(&s, &names, err);
+    setup_fini(&s);
+    if (ret == 0)
+        *made = true;
+    return ret;
+}
