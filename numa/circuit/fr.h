@@ -19,6 +19,15 @@
 typedef blst_fr fr_t;
 typedef blst_scalar scalar_t;
 
+/* Initializer of the value 1: 2^256 mod r. */
+#define FR_ONE                                                                                     \
+    {                                                                                              \
+        {                                                                                          \
+            UINT64_C(0x00000001fffffffe), UINT64_C(0x5884b7fa00034802),                            \
+                UINT64_C(0x998c4fefecbc4ff5), UINT64_C(0x1824b159acc5056f)                         \
+        }                                                                                          \
+    }
+
 static inline void fr_add(fr_t *out, const fr_t *a, const fr_t *b)
 {
     blst_fr_add(out, a, b);

@@ -302,9 +302,18 @@ static void dense_times(fr_t *s, const matrix m, uint32_t width)
     memcpy(s, product, width * sizeof(fr_t));
 }
 
+void poseidon_linear_layer(const struct poseidon *p, uint32_t round, fr_t *state)
+{
+    if (!poseidon_round_is_full(p, round))
+        sparse_times(state, &p->sparse[round - POSEIDON_HALF_FULL], p->width);
+    else
+        dense_times(state, round == POSEIDON_HALF_FULL - 1 ? p->pre_sparse : p->mds, p->width);
+}
+
 void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
 {
     const struct poseidon *p = poseidon_constants(arity);
+    const uint32_t rounds = poseidon_rounds(p);
     const fr_t zero = {{0}}, *constant = p->compressed;
     fr_t s[WIDTH_MAX];
 
@@ -312,16 +321,11 @@ void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
     memcpy(&s[1], preimage, arity * sizeof(fr_t));
     for (uint32_t i = 0; i < p->width; i++)
         fr_add(&s[i], &s[i], constant++);
-    for (uint32_t round = 0; round < poseidon_rounds(p); round++) {
-        if (poseidon_round_is_full(p, round)) {
-            bool last = round == poseidon_rounds(p) - 1;
-            for (uint32_t i = 0; i < p->width; i++)
-                sbox(&s[i], last ? &zero : constant++);
-            dense_times(s, round == POSEIDON_HALF_FULL - 1 ? p->pre_sparse : p->mds, p->width);
-        } else {
-            sbox(&s[0], constant++);
-            sparse_times(s, &p->sparse[round - POSEIDON_HALF_FULL], p->width);
-        }
+    for (uint32_t round = 0; round < rounds; round++) {
+        const uint32_t powers = poseidon_round_is_full(p, round) ? p->width : 1;
+        for (uint32_t i = 0; i < powers; i++)
+            sbox(&s[i], round == rounds - 1 ? &zero : constant++);
+        poseidon_linear_layer(p, round, s);
     }
     *out = s[1];
 }

@@ -50,6 +50,9 @@ static inline bool poseidon_round_is_full(const struct poseidon *p, uint32_t rou
     return round < POSEIDON_HALF_FULL || round >= POSEIDON_HALF_FULL + p->partial_rounds;
 }
 
+/* The linear layer that ends round `round` in the optimised form, on a state of `width` elements. */
+void poseidon_linear_layer(const struct poseidon *p, uint32_t round, fr_t *state);
+
 /* Digest of `arity` field elements; arity must be 2, 4, 8 or 11. */
 void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out);
 

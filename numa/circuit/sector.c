@@ -33,12 +33,12 @@ enum size_index {
     SIZES
 };
 
-#define SIZE(log2, name_, layers_, levels, sub, top, partitions_, challenges_, ni)                 \
-    {                                                                                              \
-        .name = (name_), .bytes = UINT64_C(32) << (log2), .nodes = UINT64_C(1) << (log2),          \
-        .log2_nodes = (log2), .layers = (layers_), .base_levels = (levels), .sub_arity = (sub),    \
-        .top_arity = (top), .partitions = (partitions_), .challenges = (challenges_),              \
-        .ni_partitions = (ni), .base_arity = 8,                                                    \
+#define SIZE(log2, name_, layers_, levels, sub, top, partitions_, challenges_, ni)              \
+    {                                                                                           \
+        .name = (name_), .bytes = UINT64_C(32) << (log2), .nodes = UINT64_C(1) << (log2),       \
+        .log2_nodes = (log2), .layers = (layers_), .base_levels = (levels), .sub_arity = (sub), \
+        .top_arity = (top), .partitions = (partitions_), .challenges = (challenges_),           \
+        .ni_partitions = (ni), .base_arity = 8,                                                 \
     }
 
 /* porep-circuit 2.1 */
@@ -69,10 +69,13 @@ static const struct published published[SIZES] = {
                     "a89884252c04c298d0b3c81bfd884164"},
 };
 
-#define PROOF(id_, size_, suffix, api_, kind_)                                                     \
-    [id_] = {                                                                                      \
-        .id = (id_), .name = "StackedDrg" #size_ suffix, .size = &sector_sizes[SIZE_##size_],      \
-        .api = (api_), .kind = (kind_),                                                            \
+#define PROOF(id_, size_, suffix, api_, kind_) \
+    [id_] = {                                  \
+        .id = (id_),                           \
+        .name = "StackedDrg" #size_ suffix,    \
+        .size = &sector_sizes[SIZE_##size_],   \
+        .api = (api_),                         \
+        .kind = (kind_),                       \
     }
 /* The names in the table of proofs are spelled as the proofs spell them. */
 #define SIZE_2KiB SIZE_2KIB

@@ -11,10 +11,10 @@
 /* porep-circuit 3.6 */
 static const struct known {
     uint32_t arity;
-    const char *first, *last;                                       /* of K, big-endian hex */
-    const char *c_t, *c_last, *pre_sparse, *w1;                     /* big-endian hex */
-    const char *all_k, *all_c, *all;                                /* SHA-256 */
-    const char *hash;                                               /* of (0, 1, ...), big-endian hex */
+    const char *first, *last;                   /* of K, big-endian hex */
+    const char *c_t, *c_last, *pre_sparse, *w1; /* big-endian hex */
+    const char *all_k, *all_c, *all;            /* SHA-256 */
+    const char *hash;                           /* of (0, 1, ...), big-endian hex */
 } known[] = {
     {2, "669f064bfa3ae17a23bd51861dbb4a24501eac92a2758b36a7320a009d6ed3d8",
      "60dfbfa5d5dd06351a917a05466e5884ed12e38ec24d5bb80be0abe065395e5c",

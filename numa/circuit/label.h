@@ -1,0 +1,23 @@
+/*
+ * The label of a node in the circuit (porep-circuit 4.12).
+ */
+#ifndef CIRCUIT_LABEL_H
+#define CIRCUIT_LABEL_H
+
+#include "numa/circuit/num.h"
+#include "numa/circuit/sector.h"
+
+#define LABEL_NODE_BITS 64
+
+/* 256 bits of a parent's label, or of the replica id, in hash order. */
+struct label_bits {
+    struct boolean bit[NUM_BYTE_BITS];
+};
+
+/* SHA-256(replica_id || layer || node || 20 zero bytes || parents), its two top bits dropped. `parents` holds
+ * `n_parents` labels, repeated to LABEL_PARENTS; `node` has its least significant bit first. */
+struct num label_create(struct cs *cs, const struct label_bits *replica_id, uint32_t layer,
+                        const struct boolean node[LABEL_NODE_BITS],
+                        const struct label_bits *parents, uint32_t n_parents);
+
+#endif
