@@ -9,6 +9,8 @@
 
 #include "numa/circuit/c1.h"
 #include "numa/circuit/cs.h"
+#include "numa/circuit/label.h"
+#include "numa/circuit/merkle.h"
 
 /* Exact counts of a size's circuit (porep-circuit 7.2). rows = constraints + inputs. */
 struct porep_counts {
@@ -29,5 +31,54 @@ int porep_synthesize(const struct c1 *c1, uint32_t partition, const struct cs_si
 /* The same circuit with all values zero: for the R1CS alone (setup, digests). */
 int porep_synthesize_blank(const struct sector_size *size, const struct cs_sink *sink,
                            struct errmsg *err);
+
+/*
+ * The pieces, for whoever synthesizes the challenges of a partition side by side. No row connects two
+ * challenges: each needs only the header, and the counters that it starts at.
+ */
+
+#define POREP_MAX_LEVELS 11   /* of tree C and R */
+#define POREP_MAX_D_LEVELS 31 /* of tree D */
+
+/* What a partition has in common. */
+struct porep_roots {
+    fr_t replica_id, comm_d, comm_r, comm_r_last, comm_c;
+};
+
+/* What the circuit takes of one challenge, decoded. */
+struct porep_challenge {
+    uint64_t node;
+    fr_t data_leaf;
+    struct merkle_level d_path[POREP_MAX_D_LEVELS];
+    struct {
+        fr_t labels[MAX_LAYERS]; /* layer 1 first */
+        struct merkle_level path[POREP_MAX_LEVELS];
+    } parents[PARENTS];
+    struct merkle_level r_path[POREP_MAX_LEVELS], c_path[POREP_MAX_LEVELS];
+};
+
+/* The header's variables that the challenges use. */
+struct porep_header {
+    struct num comm_d, comm_r_last, comm_c;
+    struct label_bits replica_id;
+};
+
+/* Both as porep_synthesize; a challenge must lead to `roots`. */
+int porep_read_roots(const struct c1 *c1, uint32_t partition, struct porep_roots *out,
+                     struct errmsg *err);
+int porep_read_challenge(const struct c1 *c1, uint32_t partition, uint32_t i,
+                         const struct porep_roots *roots, struct porep_challenge *out,
+                         struct errmsg *err);
+
+/* On an empty system. */
+void porep_synthesize_header(struct cs *cs, const struct porep_roots *roots,
+                             struct porep_header *out);
+
+void porep_synthesize_challenge(struct cs *cs, const struct sector_size *size,
+                                const struct porep_header *header,
+                                const struct porep_challenge *challenge);
+
+/* Sets the counters at which challenge `i` starts; i = challenges: at which the last one ends. */
+void porep_challenge_start(const struct sector_size *size, uint32_t i, struct cs *at);
 
 #endif

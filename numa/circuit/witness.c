@@ -1,0 +1,254 @@
+/*
+ * A sink that stores values and evaluates A and B of each row over them. The header goes first; then every
+ * challenge is a work item of its own, with its own ranges of variables and rows.
+ */
+#include "numa/circuit/witness.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static size_t density_words(uint32_t bits)
+{
+    return ((size_t)bits + 63) / 64;
+}
+
+size_t assignment_bytes(const struct sector_size *size)
+{
+    struct porep_counts n;
+
+    porep_counts(size, &n);
+    return sizeof(struct assignment) + ((size_t)n.inputs + n.aux) * sizeof(fr_t) +
+           2 * (sizeof(fr_t) << n.log2_domain) +
+           (density_words(n.inputs) + 2 * density_words(n.aux)) * sizeof(uint64_t);
+}
+
+void assignment_destroy(struct assignment *w)
+{
+    if (!w)
+        return;
+    free(w->inputs);
+    free(w->aux);
+    free(w->a);
+    free(w->b);
+    free(w->a_aux_density);
+    free(w->b_input_density);
+    free(w->b_aux_density);
+    free(w);
+}
+
+static int assignment_create(const struct sector_size *size, struct assignment **out,
+                             struct errmsg *err)
+{
+    struct assignment *w = calloc(1, sizeof(*w));
+    struct porep_counts n;
+
+    if (!w)
+        return errmsg_set(err, -ENOMEM, "no memory for an assignment");
+    porep_counts(size, &n);
+    w->size = size;
+    w->n_inputs = n.inputs;
+    w->n_aux = n.aux;
+    w->n_rows = n.rows;
+    w->log2_domain = n.log2_domain;
+    w->inputs = malloc(n.inputs * sizeof(fr_t));
+    w->aux = malloc(n.aux * sizeof(fr_t));
+    w->a = calloc((size_t)1 << n.log2_domain, sizeof(fr_t));
+    w->b = calloc((size_t)1 << n.log2_domain, sizeof(fr_t));
+    w->a_aux_density = calloc(density_words(n.aux), sizeof(uint64_t));
+    w->b_input_density = calloc(density_words(n.inputs), sizeof(uint64_t));
+    w->b_aux_density = calloc(density_words(n.aux), sizeof(uint64_t));
+    if (!w->inputs || !w->aux || !w->a || !w->b || !w->a_aux_density || !w->b_input_density ||
+        !w->b_aux_density) {
+        assignment_destroy(w);
+        return errmsg_set(err, -ENOMEM, "no memory for an assignment of %zu bytes",
+                          assignment_bytes(size));
+    }
+    *out = w;
+    return 0;
+}
+
+/* Where one synthesis writes. */
+struct writer {
+    struct assignment *w;
+    /* Words of the densities that belong to this synthesis alone; others may share the rest. */
+    size_t own_first, own_end;
+};
+
+static struct writer writer_for(struct assignment *w, uint32_t aux_first, uint32_t aux_end)
+{
+    return (struct writer){.w = w, .own_first = (aux_first + 63) / 64, .own_end = aux_end / 64};
+}
+
+static void write_input(void *ctx, uint32_t index, const fr_t *value)
+{
+    ((struct writer *)ctx)->w->inputs[index] = *value;
+}
+
+static void write_aux(void *ctx, uint32_t index, const fr_t *value)
+{
+    ((struct writer *)ctx)->w->aux[index] = *value;
+}
+
+static const fr_t *value_of(const struct assignment *w, cs_var var)
+{
+    return var & CS_AUX ? &w->aux[var & ~CS_AUX] : &w->inputs[var];
+}
+
+/* The combination's value. Nearly all variables are bits and nearly all coefficients small, so a
+ * multiplication is the exception. */
+static fr_t evaluate(const struct assignment *w, const struct cs_lc *lc)
+{
+    static const fr_t one = FR_ONE;
+    fr_t sum = {{0}}, product;
+
+    for (size_t i = 0; i < lc->len; i++) {
+        const fr_t *value = value_of(w, lc->terms[i].var), *coeff = &lc->terms[i].coeff;
+        if (fr_is_zero(value))
+            continue;
+        if (fr_equal(value, &one)) {
+            fr_add(&sum, &sum, coeff);
+        } else if (fr_equal(coeff, &one)) {
+            fr_add(&sum, &sum, value);
+        } else {
+            fr_mul(&product, value, coeff);
+            fr_add(&sum, &sum, &product);
+        }
+    }
+    return sum;
+}
+
+static void set_bit(const struct writer *wr, uint64_t *density, uint32_t index)
+{
+    const size_t word = index / 64;
+    const uint64_t bit = UINT64_C(1) << (index % 64);
+
+    if (word >= wr->own_first && word < wr->own_end)
+        density[word] |= bit;
+    else if (!(__atomic_load_n(&density[word], __ATOMIC_RELAXED) & bit))
+        __atomic_fetch_or(&density[word], bit, __ATOMIC_RELAXED);
+}
+
+static void write_row(void *ctx, uint64_t row, const struct cs_lc *a, const struct cs_lc *b,
+                      const struct cs_lc *c)
+{
+    const struct writer *wr = ctx;
+    struct assignment *w = wr->w;
+
+    (void)c; /* a * b */
+    w->a[row] = evaluate(w, a);
+    w->b[row] = evaluate(w, b);
+    for (size_t i = 0; i < a->len; i++)
+        if (a->terms[i].var & CS_AUX)
+            set_bit(wr, w->a_aux_density, a->terms[i].var & ~CS_AUX);
+    for (size_t i = 0; i < b->len; i++) {
+        if (b->terms[i].var & CS_AUX)
+            set_bit(wr, w->b_aux_density, b->terms[i].var & ~CS_AUX);
+        else
+            set_bit(wr, w->b_input_density, b->terms[i].var);
+    }
+}
+
+static struct cs_sink writer_sink(struct writer *wr)
+{
+    return (struct cs_sink){.row = write_row, .input = write_input, .aux = write_aux, .ctx = wr};
+}
+
+/* The work that is shared out. */
+struct job {
+    const struct c1 *c1;
+    uint32_t partition;
+    struct assignment *w;
+    struct porep_roots roots;
+    struct porep_header header;
+    atomic_int ret;      /* 0 or the first error */
+    struct errmsg *errs; /* one for each challenge */
+};
+
+static void assign_challenge(void *ctx, size_t item, unsigned thread)
+{
+    struct job *job = ctx;
+    struct porep_challenge challenge;
+    const uint32_t i = (uint32_t)item;
+    struct cs start, end, cs;
+
+    (void)thread;
+    if (atomic_load(&job->ret) < 0)
+        return;
+    int ret =
+        porep_read_challenge(job->c1, job->partition, i, &job->roots, &challenge, &job->errs[i]);
+    if (ret < 0) {
+        atomic_store(&job->ret, ret);
+        return;
+    }
+    porep_challenge_start(job->w->size, i, &start);
+    porep_challenge_start(job->w->size, i + 1, &end);
+    struct writer writer = writer_for(job->w, start.n_aux, end.n_aux);
+    const struct cs_sink sink = writer_sink(&writer);
+    cs_init_at(&cs, &sink, &start);
+    porep_synthesize_challenge(&cs, job->w->size, &job->header, &challenge);
+}
+
+static uint32_t count_bits(const uint64_t *density, uint32_t bits)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < density_words(bits); i++)
+        n += (uint32_t)__builtin_popcountll(density[i]);
+    return n;
+}
+
+static void close_rows(struct assignment *w)
+{
+    struct writer writer = writer_for(w, 0, 0);
+    const struct cs_sink sink = writer_sink(&writer);
+    struct cs cs, end;
+
+    porep_challenge_start(w->size, w->size->challenges, &end);
+    cs_init_at(&cs, &sink, &end);
+    cs_close(&cs);
+}
+
+/* Header, challenges side by side, closing rows. */
+static int assign(struct job *job, struct workers *workers, struct errmsg *err)
+{
+    struct assignment *w = job->w;
+    struct writer writer = writer_for(w, 0, 0);
+    const struct cs_sink sink = writer_sink(&writer);
+    struct cs cs;
+
+    int ret = porep_read_roots(job->c1, job->partition, &job->roots, err);
+    if (ret < 0)
+        return ret;
+    cs_init(&cs, &sink);
+    porep_synthesize_header(&cs, &job->roots, &job->header);
+    workers_run(workers, w->size->challenges, assign_challenge, job);
+    ret = atomic_load(&job->ret);
+    for (uint32_t i = 0; ret < 0 && i < w->size->challenges; i++)
+        if (job->errs[i].text[0])
+            return errmsg_set(err, ret, "%s", job->errs[i].text);
+    close_rows(w);
+    w->a_aux_total = count_bits(w->a_aux_density, w->n_aux);
+    w->b_input_total = count_bits(w->b_input_density, w->n_inputs);
+    w->b_aux_total = count_bits(w->b_aux_density, w->n_aux);
+    return 0;
+}
+
+int witness_assign(const struct c1 *c1, uint32_t partition, struct workers *workers,
+                   struct assignment **out, struct errmsg *err)
+{
+    struct job job = {.c1 = c1, .partition = partition};
+
+    int ret = assignment_create(c1_size(c1), &job.w, err);
+    if (ret < 0)
+        return ret;
+    job.errs = calloc(job.w->size->challenges, sizeof(*job.errs));
+    ret = job.errs ? assign(&job, workers, err) : errmsg_set(err, -ENOMEM, "no memory");
+    if (ret == 0) {
+        *out = job.w;
+        job.w = NULL; /* now the caller's */
+    }
+    assignment_destroy(job.w);
+    free(job.errs);
+    return ret;
+}
