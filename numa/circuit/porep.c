@@ -4,6 +4,7 @@
  */
 #include "numa/circuit/porep.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -90,100 +91,71 @@ void porep_counts(const struct sector_size *size, struct porep_counts *out)
         out->log2_domain++;
 }
 
-/* Decoding: values of a C1 as field elements. The first that is not one is remembered, so that the code reads as a
- * list of what there is. */
-struct decoder {
-    const char *bad; /* NULL: all well so far */
-};
-
-static void decode(struct decoder *d, fr_t *out, const uint8_t *bytes, const char *what)
+static fr_t decode(const uint8_t *bytes)
 {
-    if (!fr_from_bytes(out, bytes) && !d->bad)
-        d->bad = what;
+    fr_t value;
+
+    bool canonical = fr_from_bytes(&value, bytes);
+    assert(canonical); /* a struct c1 holds nothing else */
+    return value;
 }
 
-static void decode_path(struct decoder *d, struct merkle_level *out,
-                        const struct merkle_proof *proof, const char *what)
+/* Also checks where the path leads. What differs is remembered, so that the code reads as a list of what
+ * there is. */
+static void decode_path(struct merkle_level *out, const struct merkle_proof *proof,
+                        const fr_t *root, const char **differs, const char *what)
 {
     for (uint32_t level = 0; level < proof->levels; level++) {
         const struct path_element el = c1_path_element(proof, level);
         out[level].arity = el.arity;
         out[level].index = el.index;
         for (uint32_t j = 0; j < el.arity - 1; j++)
-            decode(d, &out[level].siblings[j], el.hashes + (size_t)j * DIGEST_BYTES, what);
+            out[level].siblings[j] = decode(el.hashes + (size_t)j * DIGEST_BYTES);
     }
+    const fr_t found = decode(proof->root);
+    if (!*differs && !fr_equal(&found, root))
+        *differs = what;
 }
 
-static void decode_root(struct decoder *d, const struct merkle_proof *proof, const fr_t *want,
-                        const char *differs)
+void porep_read_roots(const struct c1 *c1, uint32_t partition, struct porep_roots *out)
 {
-    fr_t root;
-
-    if (!d->bad && (!fr_from_bytes(&root, proof->root) || !fr_equal(&root, want)))
-        d->bad = differs;
-}
-
-static int decoded(const struct decoder *d, uint32_t partition, uint32_t i, struct errmsg *err)
-{
-    if (!d->bad)
-        return 0;
-    return errmsg_set(err, -EBADMSG, "partition %u, challenge %u: %s", partition, i, d->bad);
-}
-
-int porep_read_roots(const struct c1 *c1, uint32_t partition, struct porep_roots *out,
-                     struct errmsg *err)
-{
-    struct decoder d = {NULL};
     struct challenge_proof first;
 
     c1_challenge(c1, partition, 0, &first);
-    decode(&d, &out->replica_id, c1_replica_id(c1), "replica_id is not below the modulus");
-    decode(&d, &out->comm_d, c1_comm_d(c1), "comm_d is not below the modulus");
-    decode(&d, &out->comm_r, c1_comm_r(c1), "comm_r is not below the modulus");
-    decode(&d, &out->comm_r_last, first.comm_r_last.root, "comm_r_last is not below the modulus");
-    decode(&d, &out->comm_c, first.c_x.inclusion.root, "comm_c is not below the modulus");
-    return decoded(&d, partition, 0, err);
-}
-
-static void decode_columns(struct decoder *d, const struct sector_size *size,
-                           const struct challenge_proof *proof, const struct porep_roots *roots,
-                           struct porep_challenge *out)
-{
-    for (uint32_t p = 0; p < PARENTS; p++) {
-        const struct column_proof *column = &proof->parents[p];
-        for (uint32_t layer = 0; layer < size->layers; layer++)
-            decode(d, &out->parents[p].labels[layer], column->rows + (size_t)layer * DIGEST_BYTES,
-                   "a label in a parent's column is not below the modulus");
-        decode_path(d, out->parents[p].path, &column->inclusion,
-                    "a hash in a parent's path is not below the modulus");
-        decode_root(d, &column->inclusion, &roots->comm_c,
-                    "the root of a parent's path is not the comm_c of the partition");
-    }
+    out->replica_id = decode(c1_replica_id(c1));
+    out->comm_d = decode(c1_comm_d(c1));
+    out->comm_r = decode(c1_comm_r(c1));
+    out->comm_r_last = decode(first.comm_r_last.root);
+    out->comm_c = decode(first.c_x.inclusion.root);
 }
 
 int porep_read_challenge(const struct c1 *c1, uint32_t partition, uint32_t i,
                          const struct porep_roots *roots, struct porep_challenge *out,
                          struct errmsg *err)
 {
-    struct decoder d = {NULL};
+    const uint32_t layers = c1_size(c1)->layers;
+    const char *differs = NULL;
     struct challenge_proof proof;
 
     c1_challenge(c1, partition, i, &proof);
     out->node = proof.labels[0].node;
-    decode(&d, &out->data_leaf, proof.comm_d.leaf, "the data leaf is not below the modulus");
-    decode_path(&d, out->d_path, &proof.comm_d,
-                "a hash in the path of tree D is not below the modulus");
-    decode_root(&d, &proof.comm_d, &roots->comm_d, "the root of the path of tree D is not comm_d");
-    decode_columns(&d, c1_size(c1), &proof, roots, out);
-    decode_path(&d, out->r_path, &proof.comm_r_last,
-                "a hash in the path of tree R is not below the modulus");
-    decode_root(&d, &proof.comm_r_last, &roots->comm_r_last,
-                "the root of the path of tree R is not the comm_r_last of the partition");
-    decode_path(&d, out->c_path, &proof.c_x.inclusion,
-                "a hash in the path of tree C is not below the modulus");
-    decode_root(&d, &proof.c_x.inclusion, &roots->comm_c,
-                "the root of the path of tree C is not the comm_c of the partition");
-    return decoded(&d, partition, i, err);
+    out->data_leaf = decode(proof.comm_d.leaf);
+    decode_path(out->d_path, &proof.comm_d, &roots->comm_d, &differs, "tree D is not comm_d");
+    for (uint32_t p = 0; p < PARENTS; p++) {
+        const struct column_proof *column = &proof.parents[p];
+        for (uint32_t layer = 0; layer < layers; layer++)
+            out->parents[p].labels[layer] = decode(column->rows + (size_t)layer * DIGEST_BYTES);
+        decode_path(out->parents[p].path, &column->inclusion, &roots->comm_c, &differs,
+                    "a parent is not the comm_c of the partition");
+    }
+    decode_path(out->r_path, &proof.comm_r_last, &roots->comm_r_last, &differs,
+                "tree R is not the comm_r_last of the partition");
+    decode_path(out->c_path, &proof.c_x.inclusion, &roots->comm_c, &differs,
+                "tree C is not the comm_c of the partition");
+    if (differs)
+        return errmsg_set(err, -EBADMSG, "partition %u, challenge %u: the root of the path of %s",
+                          partition, i, differs);
+    return 0;
 }
 
 /* porep-circuit 5.2 */
@@ -287,17 +259,15 @@ int porep_synthesize(const struct c1 *c1, uint32_t partition, const struct cs_si
                      struct errmsg *err)
 {
     const struct sector_size *size = c1_size(c1);
-    struct porep_challenge *challenge = NULL;
+    struct porep_challenge *challenge = malloc(sizeof(*challenge));
     struct porep_roots roots;
     struct porep_header header;
     struct cs cs;
+    int ret = 0;
 
-    int ret = porep_read_roots(c1, partition, &roots, err);
-    if (ret < 0)
-        return ret;
-    challenge = malloc(sizeof(*challenge));
     if (!challenge)
         return errmsg_set(err, -ENOMEM, "no memory for a challenge");
+    porep_read_roots(c1, partition, &roots);
     cs_init(&cs, sink);
     porep_synthesize_header(&cs, &roots, &header);
     for (uint32_t i = 0; i < size->challenges; i++) {

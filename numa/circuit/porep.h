@@ -23,8 +23,8 @@ struct porep_counts {
 void porep_counts(const struct sector_size *size, struct porep_counts *out);
 
 /* Synthesizes one partition into `sink`: every variable with its value, every row in order, the closing
- * rows x_i * 0 = 0 last (porep-circuit 1.3). Returns 0; -EBADMSG when a value that enters the circuit is
- * not below the modulus or the roots of the partition differ. */
+ * rows x_i * 0 = 0 last (porep-circuit 1.3). Returns 0; -EBADMSG when the roots of the
+ * partition differ; -ENOMEM. */
 int porep_synthesize(const struct c1 *c1, uint32_t partition, const struct cs_sink *sink,
                      struct errmsg *err);
 
@@ -63,9 +63,10 @@ struct porep_header {
     struct label_bits replica_id;
 };
 
-/* Both as porep_synthesize; a challenge must lead to `roots`. */
-int porep_read_roots(const struct c1 *c1, uint32_t partition, struct porep_roots *out,
-                     struct errmsg *err);
+/* From the public inputs and the first challenge. */
+void porep_read_roots(const struct c1 *c1, uint32_t partition, struct porep_roots *out);
+
+/* Returns 0, or -EBADMSG when a path of the challenge does not end in `roots`. */
 int porep_read_challenge(const struct c1 *c1, uint32_t partition, uint32_t i,
                          const struct porep_roots *roots, struct porep_challenge *out,
                          struct errmsg *err);

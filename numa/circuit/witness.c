@@ -217,13 +217,11 @@ static int assign(struct job *job, struct workers *workers, struct errmsg *err)
     const struct cs_sink sink = writer_sink(&writer);
     struct cs cs;
 
-    int ret = porep_read_roots(job->c1, job->partition, &job->roots, err);
-    if (ret < 0)
-        return ret;
+    porep_read_roots(job->c1, job->partition, &job->roots);
     cs_init(&cs, &sink);
     porep_synthesize_header(&cs, &job->roots, &job->header);
     workers_run(workers, w->size->challenges, assign_challenge, job);
-    ret = atomic_load(&job->ret);
+    int ret = atomic_load(&job->ret);
     for (uint32_t i = 0; ret < 0 && i < w->size->challenges; i++)
         if (job->errs[i].text[0])
             return errmsg_set(err, ret, "%s", job->errs[i].text);
