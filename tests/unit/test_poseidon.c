@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 
 #include "numa/base.h"
+#include "tests/lib/suite.h"
 
 /* porep-circuit 3.6 */
 static const struct known {
@@ -224,9 +225,5 @@ int main(void)
     tcase_add_loop_test(tc, poseidon_hash__equals_the_textbook_permutation, 0, ARRAY_LEN(known));
     tcase_add_test(tc, poseidon_constants__no_other_arity);
     suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

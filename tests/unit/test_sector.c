@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/suite.h"
+
 /* porep-circuit 2.3 */
 static const struct {
     const char *size, *shape, *hash;
@@ -112,9 +114,5 @@ int main(void)
     tcase_add_test(tc, sector_sizes__ends_and_rejects_what_is_not_there);
     tcase_add_loop_test(tc, seal_proofs__ids_and_names_agree, 0, SEAL_PROOFS);
     suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }
