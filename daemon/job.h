@@ -60,6 +60,7 @@ struct job_info {
     int node;         /* where it runs, -1: nowhere */
     uint64_t same_as; /* id of the job whose computation this one shares, or 0 */
     bool insecure;    /* proved with development parameters */
+    bool has_error;   /* jobs_error has a text: failed, rejected, or the last upload over it was */
     int64_t created_ns, accepted_ns, started_ns, ended_ns; /* CLOCK_REALTIME, 0: not yet */
 };
 
