@@ -16,14 +16,16 @@ struct jobs;
 struct jobs_options {
     const char *store_dir;         /* made if absent, locked against a second service */
     struct workers *check_workers; /* for the strict checks; borrowed, may be NULL */
-    uint32_t max_unfinished;       /* jobs queued and running; more: -EAGAIN at upload_open */
+    uint32_t max_unfinished;       /* jobs queued, running and being received; more: -EAGAIN at
+                                    * upload_open. 0: no limit */
     uint64_t max_store_bytes;      /* 0: as much as the disk has */
-    uint32_t keep_finished;        /* ended jobs kept; the oldest go first */
+    uint32_t keep_finished;        /* ended jobs kept; the oldest go first. 0: all */
     int64_t keep_finished_s;       /* 0: for ever */
     /* Refuses what can never be proved (no parameters, ...): 0, or -EINVAL with err. May be NULL. */
     int (*admit)(void *ctx, const struct c1 *c1, struct errmsg *err);
     /* Something changed: `info` is the new copy, `was` the state before, `gone`: the job has left the
-     * table. Called without a lock, by the thread that changed it; must not block. May be NULL. */
+     * table. Called without a lock, by a thread that changed something, one call at a time and those of
+     * one job in order; must not block. Moves that follow at once may be told as one. May be NULL. */
     void (*changed)(void *ctx, const struct job_info *info, enum job_state was, bool gone);
     void *ctx;
 };
@@ -31,12 +33,18 @@ struct jobs_options {
 /* Opens the store and recovers it: accepted jobs are queued again with the partitions they have,
  * everything half is removed. -EBUSY when another service holds the store. */
 int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *err);
+/* After the last upload has been closed. Unfinished jobs stay on disk. */
 void jobs_close(struct jobs *jobs);
+
+/* To be called now and then (once a second is plenty; jobs_take_partition does it as well): forgets
+ * jobs that are too old or too many, tries again what the disk refused. */
+void jobs_tick(struct jobs *jobs);
 
 /* ---- looking ---- */
 int jobs_find(struct jobs *jobs, const char *name, struct job_info *out); /* -ENOENT */
 int jobs_get(struct jobs *jobs, uint64_t id, struct job_info *out);       /* -ENOENT */
-/* Up to `max` jobs with id > after, by id. Returns how many. */
+/* Up to `max` jobs with id > after, by id; those that have a name: neither an upload over an ended job
+ * that is not accepted yet nor a cancelled one. Returns how many. */
 size_t jobs_list(struct jobs *jobs, uint64_t after, struct job_info *out, size_t max);
 
 struct jobs_totals {
@@ -49,7 +57,8 @@ void jobs_totals(struct jobs *jobs, struct jobs_totals *out);
 /* Reads of NAME as it was written. Returns bytes or a negative errno. */
 ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, uint64_t offset);
 /* malloc'ed copies for the caller to free; -ENOENT when there is none (yet). Text ends with a
- * newline; proof is 192 bytes for each partition. */
+ * newline; proof is 192 bytes for each partition. The error of a job that is done is why the last
+ * upload over it was refused. */
 int jobs_proof(struct jobs *jobs, uint64_t id, uint8_t **bytes, size_t *len);
 int jobs_error(struct jobs *jobs, uint64_t id, char **text);
 int jobs_report(struct jobs *jobs, uint64_t id, char **json); /* done and failed jobs */
@@ -81,17 +90,21 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
  * accepted, as a new job; an unfinished accepted one is -EBUSY; a second writer of one being received
  * shares it. -EAGAIN: queue full. */
 int upload_open(struct jobs *jobs, uint64_t id, struct upload **out);
+/* As a write; to the size that it has: 0, nothing happens. */
 int upload_truncate(struct upload *u, uint64_t bytes);
-/* Any offset. A write after acceptance takes the acceptance back, on disk, before it returns.
- * -EBADMSG, -EINVAL as soon as the bytes cannot become a C1 (sequential writes), -EFBIG, -ENOSPC. */
+/* Any offset. Returns `len` or a negative errno. A write after acceptance takes the acceptance back, on
+ * disk, before it returns. -EBADMSG, -EINVAL as soon as the bytes cannot become a C1 (sequential writes
+ * under a final name), -EFBIG, -ENOSPC, -ECANCELED: the file has been removed. */
 ssize_t upload_write(struct upload *u, const void *buf, size_t len, uint64_t offset);
-/* A non-empty FLUSH: whole and right? 0: accepted and synced (final names), or found right (temporary
- * names; submitted at rename). -EBADMSG, -EINVAL, -EFBIG, -ENOSPC: rejected, NAME.error says why.
- * Empty file: 0, nothing happens. Idempotent. */
+/* A non-empty FLUSH: whole and right? Under a final name: 0: accepted and synced; -EBADMSG, -EINVAL,
+ * -EFBIG, -ENOSPC, ...: rejected, NAME.error says why. Under a temporary name it is looked at as well, so
+ * that the rename is quick, but whatever it is, it may stay (an editor's swap file is no C1): 0; only
+ * the rename judges. Empty file: 0, nothing happens. Idempotent. */
 int upload_judge(struct upload *u);
 /* RELEASE. `aborted`: the writer was killed; what it wrote last is not taken. An accepted upload
  * becomes a queued job, anything else of a final name is dropped or rejected. Frees u. */
 void upload_close(struct upload *u, bool aborted);
+/* Of the job that the file is or will be; an upload over an ended job has an id of its own. */
 uint64_t upload_job_id(const struct upload *u);
 
 /* ---- the scheduler's side ---- */

@@ -1,0 +1,976 @@
+/*
+ * The table: an array of entries sorted by id, for ids only grow, and a hash of names. What a call
+ * changes is noted in a list of entries to tell, and told when the locks are released; one thread tells
+ * at a time, so the changes of a job are heard in the order in which they came.
+ */
+#include "daemon/jobs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/jobs_internal.h"
+
+#define LONGEST_SUFFIX ".proof.bin"
+
+int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- entries ---- */
+
+void job_get(struct job *job)
+{
+    job->refs++;
+}
+
+void job_put(struct job *job)
+{
+    if (--job->refs > 0)
+        return;
+    free(job->name);
+    free(job->error);
+    free(job->ready);
+    free(job);
+}
+
+void job_set_error(struct job *job, const char *text)
+{
+    free(job->error);
+    job->error = text ? strdup(text) : NULL;
+}
+
+void job_set_state(struct jobs *jobs, struct job *job, enum job_state state)
+{
+    if (job->state == state)
+        return;
+    assert(job_state_may_follow((enum job_state)job->state, state));
+    jobs->totals.by_state[job->state]--;
+    jobs->totals.by_state[state]++;
+    job->state = (uint8_t)state;
+    tell(jobs, job);
+}
+
+int job_account(struct jobs *jobs, struct job *job, uint64_t disk_bytes)
+{
+    uint64_t others = jobs->totals.store_bytes - job->disk_bytes;
+    uint64_t limit = jobs->opt.max_store_bytes;
+
+    if (limit && disk_bytes > job->disk_bytes && (others > limit || disk_bytes > limit - others))
+        return -ENOSPC;
+    jobs->totals.store_bytes = others + disk_bytes;
+    job->disk_bytes = disk_bytes;
+    return 0;
+}
+
+void job_info_fill(const struct job *job, struct job_info *out)
+{
+    *out = (struct job_info){
+        .id = job->id,
+        .uid = job->uid,
+        .gid = job->gid,
+        .mode = job->mode,
+        .state = (enum job_state)job->state,
+        .priority = (enum job_priority)job->priority,
+        .temporary = job_name_is_temporary(job->name),
+        .file_bytes = job->file_bytes,
+        .proof = job->proof,
+        .partitions = job->partitions,
+        .partitions_done = job->partitions_done,
+        .node = job->node,
+        .same_as = job->same_as,
+        .insecure = job->insecure,
+        .has_error = job->error || job->state == JOB_FAILED,
+        .created_ns = job->created_ns,
+        .accepted_ns = job->accepted_ns,
+        .started_ns = job->started_ns,
+        .ended_ns = job->ended_ns,
+    };
+    strcpy(out->name, job->name); /* check_name saw to its length */
+}
+
+int check_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    if (len == 0 || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
+        return -EINVAL;
+    if (len > JOB_NAME_MAX - strlen(LONGEST_SUFFIX))
+        return -ENAMETOOLONG;
+    return job_name_is_reserved(name) ? -EINVAL : 0;
+}
+
+/* ---- the table ---- */
+
+/* Where `id` is or would be. */
+static size_t table_position(const struct jobs *jobs, uint64_t id)
+{
+    size_t low = 0, high = jobs->len;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (jobs->by_id[mid]->id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+struct job *table_get(struct jobs *jobs, uint64_t id)
+{
+    size_t at = table_position(jobs, id);
+
+    return at < jobs->len && jobs->by_id[at]->id == id ? jobs->by_id[at] : NULL;
+}
+
+static struct job **name_bucket(struct jobs *jobs, const char *name)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 1099511628211u;
+    return &jobs->by_name[hash % NAME_BUCKETS];
+}
+
+struct job *table_find(struct jobs *jobs, const char *name)
+{
+    struct job *job = *name_bucket(jobs, name);
+
+    while (job && strcmp(job->name, name) != 0)
+        job = job->next_by_name;
+    return job;
+}
+
+static void table_unname(struct jobs *jobs, struct job *job)
+{
+    struct job **p = name_bucket(jobs, job->name);
+
+    if (!job->named_in_table)
+        return;
+    while (*p != job)
+        p = &(*p)->next_by_name;
+    *p = job->next_by_name;
+    job->next_by_name = NULL;
+    job->named_in_table = false;
+}
+
+void table_name(struct jobs *jobs, struct job *job, char *name)
+{
+    table_unname(jobs, job);
+    if (name) {
+        free(job->name);
+        job->name = name;
+    }
+    struct job **bucket = name_bucket(jobs, job->name);
+    job->next_by_name = *bucket;
+    *bucket = job;
+    job->named_in_table = true;
+}
+
+static int table_make_room(struct jobs *jobs)
+{
+    if (jobs->len < jobs->room)
+        return 0;
+    size_t room = jobs->room ? 2 * jobs->room : 256;
+    struct job **more = reallocarray(jobs->by_id, room, sizeof(struct job *));
+    if (!more)
+        return -ENOMEM;
+    jobs->by_id = more;
+    jobs->room = room;
+    return 0;
+}
+
+struct job *table_add(struct jobs *jobs, uint64_t id, const char *name)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (!job)
+        return NULL;
+    job->id = job->named = id;
+    job->state = job->told = JOB_RECEIVING;
+    job->priority = JOB_NORMAL;
+    job->node = -1;
+    job->refs = 1;
+    job->in_table = true;
+    job->name = strdup(name);
+    if (!job->name || table_make_room(jobs) < 0) {
+        job_put(job);
+        return NULL;
+    }
+    size_t at = table_position(jobs, id);
+    memmove(jobs->by_id + at + 1, jobs->by_id + at, (jobs->len - at) * sizeof(struct job *));
+    jobs->by_id[at] = job;
+    jobs->len++;
+    jobs->totals.by_state[JOB_RECEIVING]++;
+    return job;
+}
+
+static void table_remove(struct jobs *jobs, struct job *job)
+{
+    size_t at = table_position(jobs, job->id);
+
+    memmove(jobs->by_id + at, jobs->by_id + at + 1, (jobs->len - at - 1) * sizeof(struct job *));
+    jobs->len--;
+    jobs->totals.by_state[job->state]--;
+    job->in_table = false;
+    tell(jobs, job);
+    job_put(job);
+}
+
+void table_drop(struct jobs *jobs, struct job *job)
+{
+    if (job->gone && job->state != JOB_CANCELLED)
+        return;
+    table_unname(jobs, job);
+    job->gone = true;
+    job_account(jobs, job, 0);
+    if (job->over) {
+        job->over->overwriter = NULL;
+        tell(jobs, job->over); /* a place in the queue is free */
+    }
+    if (job->overwriter) {
+        job->overwriter->over = NULL;
+        table_drop(jobs, job->overwriter);
+        job->overwriter = NULL;
+    }
+    job->over = NULL;
+    if (job->state == JOB_CANCELLED && job->in_engines > 0)
+        return;
+    if (job->in_table)
+        table_remove(jobs, job);
+}
+
+void forget_on_disk(struct jobs *jobs, uint64_t id)
+{
+    /* A record that could not be removed keeps its job: half a job would come back at the next start. */
+    if (store_record_remove(jobs->store, id) == 0)
+        store_remove(jobs->store, id);
+}
+
+/* ---- telling ---- */
+
+void tell(struct jobs *jobs, struct job *job)
+{
+    if (job->to_tell || !jobs->opt.changed)
+        return;
+    job_get(job);
+    job->to_tell = true;
+    job->next_told = NULL;
+    if (jobs->tell_last)
+        jobs->tell_last->next_told = job;
+    else
+        jobs->tell_first = job;
+    jobs->tell_last = job;
+}
+
+static bool tell_next(struct jobs *jobs, struct job_info *info, enum job_state *was, bool *gone)
+{
+    struct job *job = jobs->tell_first;
+
+    if (!job)
+        return false;
+    jobs->tell_first = job->next_told;
+    if (!jobs->tell_first)
+        jobs->tell_last = NULL;
+    job->to_tell = false;
+    job_info_fill(job, info);
+    *was = (enum job_state)job->told;
+    *gone = !job->in_table;
+    job->told = job->state;
+    job_put(job);
+    return true;
+}
+
+void tell_all(struct jobs *jobs)
+{
+    struct job_info info;
+    enum job_state was;
+    bool gone;
+
+    pthread_mutex_lock(&jobs->lock);
+    if (jobs->telling) { /* the thread that does will come to ours */
+        pthread_mutex_unlock(&jobs->lock);
+        return;
+    }
+    jobs->telling = true;
+    while (tell_next(jobs, &info, &was, &gone)) {
+        pthread_mutex_unlock(&jobs->lock);
+        jobs->opt.changed(jobs->opt.ctx, &info, was, gone);
+        pthread_mutex_lock(&jobs->lock);
+    }
+    jobs->telling = false;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+/* ---- opening ---- */
+
+struct recovery {
+    struct jobs *jobs;
+    int ret;
+};
+
+static void recover_fields(struct job *job, const struct job_record *r)
+{
+    job->named = r->named;
+    job->uid = r->uid;
+    job->gid = r->gid;
+    job->mode = r->mode;
+    job->priority = (uint8_t)r->priority;
+    job->proof = seal_proof_by_id(r->proof_id);
+    job->partitions = r->partitions;
+    job->partitions_done = r->partitions_done;
+    job->node = r->node;
+    job->same_as = r->same_as;
+    job->insecure = r->insecure;
+    job->file_bytes = r->file_bytes;
+    job->created_ns = r->created_ns;
+    job->accepted_ns = r->accepted_ns;
+    job->started_ns = r->started_ns;
+    job->ended_ns = r->ended_ns;
+    job->accepted = true;
+    memcpy(job->content_id, r->content_id, DIGEST_BYTES);
+}
+
+static uint64_t bytes_on_disk(struct jobs *jobs, uint64_t id)
+{
+    uint64_t sum = 0;
+
+    for (int file = 0; file < STORE_FILES; file++) {
+        int64_t bytes = store_file_bytes(jobs->store, id, (enum store_file)file);
+        sum += bytes > 0 ? (uint64_t)bytes : 0;
+    }
+    return sum;
+}
+
+/* A power cut may leave two jobs of one name, the old one ended: the one that got the name later has
+ * it. */
+static bool recover_name(struct jobs *jobs, const struct job_record *r)
+{
+    struct job *other = table_find(jobs, r->name);
+
+    if (!other)
+        return true;
+    if (other->named > r->named) {
+        forget_on_disk(jobs, r->id);
+        return false;
+    }
+    uint64_t loser = other->id;
+    table_drop(jobs, other);
+    forget_on_disk(jobs, loser);
+    return true;
+}
+
+static int recover_job(struct jobs *jobs, const struct job_record *r)
+{
+    if (!recover_name(jobs, r))
+        return 0;
+    struct job *job = table_add(jobs, r->id, r->name);
+    if (!job)
+        return -ENOMEM;
+    recover_fields(job, r);
+    if (r->state != JOB_QUEUED) {
+        job_set_state(jobs, job, JOB_QUEUED);
+        job_set_state(jobs, job, r->state);
+        job->recovered = true;
+    }
+    job->disk_bytes = bytes_on_disk(jobs, r->id);
+    jobs->totals.store_bytes += job->disk_bytes;
+    table_name(jobs, job, NULL);
+    return 0;
+}
+
+static void recover_each(void *ctx, const struct job_record *r)
+{
+    struct recovery *recovery = ctx;
+
+    if (recovery->ret == 0)
+        recovery->ret = recover_job(recovery->jobs, r);
+}
+
+/* What was accepted is queued again. Nothing else runs yet, so no lock is needed to walk the table. */
+static int recover_queue(struct jobs *jobs)
+{
+    int ret = 0;
+
+    pthread_mutex_lock(&jobs->disk);
+    for (size_t i = 0; i < jobs->len && ret == 0; i++) {
+        struct job *job = jobs->by_id[i];
+        if (job->state == JOB_RECEIVING)
+            ret = run_start(jobs, job, false);
+        job->told = job->state;
+    }
+    pthread_mutex_unlock(&jobs->disk);
+    return ret;
+}
+
+static int recover(struct jobs *jobs, struct errmsg *err)
+{
+    struct recovery recovery = {.jobs = jobs};
+    int ret = store_scan(jobs->store, recover_each, &recovery, err);
+
+    if (ret == 0)
+        ret = recovery.ret;
+    if (ret == 0)
+        ret = recover_queue(jobs);
+    return ret;
+}
+
+int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *err)
+{
+    struct jobs *jobs = calloc(1, sizeof(*jobs));
+    int ret;
+
+    if (!jobs)
+        return errmsg_set(err, -ENOMEM, "no memory for the job table");
+    pthread_mutex_init(&jobs->judging, NULL);
+    pthread_mutex_init(&jobs->disk, NULL);
+    pthread_mutex_init(&jobs->lock, NULL);
+    pthread_cond_init(&jobs->closed, NULL);
+    jobs->opt = *opt;
+    jobs->opt.changed = NULL; /* nobody is told of what is found: jobs_list shows it */
+    ret = store_open(opt->store_dir, &jobs->store, err);
+    if (ret < 0)
+        goto out;
+    ret = recover(jobs, err);
+    if (ret < 0) {
+        errmsg_prefix(err, ret, "%s: cannot recover", opt->store_dir);
+        goto out;
+    }
+    jobs->opt.changed = opt->changed;
+    jobs->totals.done_ever = jobs->totals.failed_ever = 0;
+    *out = jobs;
+    jobs = NULL; /* now the caller's */
+out:
+    jobs_close(jobs);
+    return ret;
+}
+
+void jobs_close(struct jobs *jobs)
+{
+    if (!jobs)
+        return;
+    jobs->opt.changed = NULL;
+    runs_free(jobs);
+    for (size_t i = 0; i < jobs->len; i++)
+        job_put(jobs->by_id[i]);
+    free(jobs->by_id);
+    store_close(jobs->store);
+    pthread_cond_destroy(&jobs->closed);
+    pthread_mutex_destroy(&jobs->lock);
+    pthread_mutex_destroy(&jobs->disk);
+    pthread_mutex_destroy(&jobs->judging);
+    free(jobs);
+}
+
+/* ---- looking ---- */
+
+int jobs_find(struct jobs *jobs, const char *name, struct job_info *out)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = table_find(jobs, name);
+    if (job)
+        job_info_fill(job, out);
+    pthread_mutex_unlock(&jobs->lock);
+    return job ? 0 : -ENOENT;
+}
+
+int jobs_get(struct jobs *jobs, uint64_t id, struct job_info *out)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = table_get(jobs, id);
+    if (job)
+        job_info_fill(job, out);
+    pthread_mutex_unlock(&jobs->lock);
+    return job ? 0 : -ENOENT;
+}
+
+size_t jobs_list(struct jobs *jobs, uint64_t after, struct job_info *out, size_t max)
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&jobs->lock);
+    for (size_t i = after < UINT64_MAX ? table_position(jobs, after + 1) : jobs->len;
+         i < jobs->len && n < max; i++) {
+        if (jobs->by_id[i]->named_in_table)
+            job_info_fill(jobs->by_id[i], &out[n++]);
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    return n;
+}
+
+void jobs_totals(struct jobs *jobs, struct jobs_totals *out)
+{
+    pthread_mutex_lock(&jobs->lock);
+    *out = jobs->totals;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, uint64_t offset)
+{
+    struct job_info info;
+    int ret = jobs_get(jobs, id, &info);
+
+    if (ret < 0)
+        return ret;
+    if (info.file_bytes == 0)
+        return 0;
+    return store_read(jobs->store, id, STORE_C1, buf, len, offset);
+}
+
+int jobs_proof(struct jobs *jobs, uint64_t id, uint8_t **bytes, size_t *len)
+{
+    struct job_info info;
+
+    if (jobs_get(jobs, id, &info) < 0 || info.state != JOB_DONE)
+        return -ENOENT;
+    return store_get(jobs->store, id, STORE_PROOF, bytes, len);
+}
+
+/* A copy of the error that is kept in memory, with its newline, or NULL. */
+static char *error_in_memory(struct jobs *jobs, uint64_t id)
+{
+    char *text = NULL;
+
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = table_get(jobs, id);
+    if (job && job->error && asprintf(&text, "%s\n", job->error) < 0)
+        text = NULL;
+    pthread_mutex_unlock(&jobs->lock);
+    return text;
+}
+
+int jobs_error(struct jobs *jobs, uint64_t id, char **text)
+{
+    struct job_info info;
+    size_t len;
+    char *in_memory = error_in_memory(jobs, id);
+
+    if (in_memory) {
+        *text = in_memory;
+        return 0;
+    }
+    if (jobs_get(jobs, id, &info) < 0 || info.state != JOB_FAILED)
+        return -ENOENT;
+    return store_get(jobs->store, id, STORE_ERROR, (uint8_t **)text, &len);
+}
+
+int jobs_report(struct jobs *jobs, uint64_t id, char **json)
+{
+    struct job_info info;
+    size_t len;
+
+    if (jobs_get(jobs, id, &info) < 0 || (info.state != JOB_DONE && info.state != JOB_FAILED))
+        return -ENOENT;
+    return store_get(jobs->store, id, STORE_REPORT, (uint8_t **)json, &len);
+}
+
+/* ---- removal ---- */
+
+/* The entry of a job that a user may still change, or NULL. */
+static struct job *live_job(struct jobs *jobs, uint64_t id)
+{
+    struct job *job = table_get(jobs, id);
+
+    return job && !job->gone ? job : NULL;
+}
+
+/* With disk, without lock. The job keeps its place when the disk does not take it. */
+static int remove_job(struct jobs *jobs, struct job *job)
+{
+    if (job->run)
+        run_prepare_leave(jobs, job);
+    int ret = job->accepted ? store_record_remove(jobs->store, job->id) : 0;
+    if (ret < 0) {
+        if (job->run)
+            job->run->journal_stale = true;
+        return ret;
+    }
+
+    pthread_mutex_lock(&jobs->lock);
+    if (job->run)
+        run_leave(jobs, job);
+    if (!job_state_is_final((enum job_state)job->state))
+        job_set_state(jobs, job, JOB_CANCELLED);
+    job->ended_ns = job->ended_ns ? job->ended_ns : now_ns();
+    table_drop(jobs, job);
+    pthread_mutex_unlock(&jobs->lock);
+    return 0;
+}
+
+/* `wanted` (with lock) may say no to what has changed since. */
+static int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job *job))
+{
+    int ret = -ENOENT;
+
+    pthread_mutex_lock(&jobs->disk);
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = live_job(jobs, id);
+    if (job && wanted && !wanted(job))
+        job = NULL;
+    if (job)
+        job_get(job);
+    pthread_mutex_unlock(&jobs->lock);
+    if (job)
+        ret = remove_job(jobs, job);
+    pthread_mutex_unlock(&jobs->disk);
+    if (!job)
+        return ret;
+    if (ret == 0)
+        store_remove(jobs->store, id);
+    pthread_mutex_lock(&jobs->lock);
+    job_put(job);
+    pthread_mutex_unlock(&jobs->lock);
+    tell_all(jobs);
+    return ret;
+}
+
+int jobs_remove(struct jobs *jobs, uint64_t id)
+{
+    return remove_by_id(jobs, id, NULL);
+}
+
+/* ---- ageing ---- */
+
+static bool may_age(const struct job *job)
+{
+    return job_state_is_final((enum job_state)job->state) && !job->overwriter && !job->spool &&
+           job->named_in_table;
+}
+
+static bool is_rejected(const struct job *job)
+{
+    return job->state == JOB_REJECTED;
+}
+
+/* The oldest of the refused or of the ended ones, and how many there are. */
+static struct job *oldest_ended(struct jobs *jobs, bool rejected, size_t *count)
+{
+    struct job *oldest = NULL;
+
+    *count = 0;
+    for (size_t i = 0; i < jobs->len; i++) {
+        struct job *job = jobs->by_id[i];
+        if (!may_age(job) || is_rejected(job) != rejected)
+            continue;
+        ++*count;
+        if (!oldest || job->ended_ns < oldest->ended_ns)
+            oldest = job;
+    }
+    return oldest;
+}
+
+static uint64_t next_to_age(struct jobs *jobs, bool rejected)
+{
+    const struct jobs_options *opt = &jobs->opt;
+    size_t keep = rejected ? REJECTED_MAX : opt->keep_finished, count;
+    uint64_t id = 0;
+
+    pthread_mutex_lock(&jobs->lock);
+    struct job *oldest = oldest_ended(jobs, rejected, &count);
+    if (oldest && ((keep && count > keep) ||
+                   (opt->keep_finished_s &&
+                    (now_ns() - oldest->ended_ns) / 1000000000 >= opt->keep_finished_s)))
+        id = oldest->id;
+    pthread_mutex_unlock(&jobs->lock);
+    return id;
+}
+
+static void forget_old(struct jobs *jobs)
+{
+    for (int rejected = 0; rejected < 2; rejected++) {
+        uint64_t id;
+        while ((id = next_to_age(jobs, rejected)) != 0) {
+            if (remove_by_id(jobs, id, may_age) < 0)
+                break; /* the disk refuses; later */
+        }
+    }
+}
+
+void jobs_tick(struct jobs *jobs)
+{
+    runs_retry(jobs);
+    forget_old(jobs);
+    tell_all(jobs);
+}
+
+/* ---- a user's changes ---- */
+
+struct change {
+    uint32_t uid, gid, mode, priority; /* UINT32_MAX: as it is */
+};
+
+#define CHANGE_NOTHING {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}
+
+static uint32_t changed_value(uint32_t change, uint32_t old)
+{
+    return change == UINT32_MAX ? old : change;
+}
+
+static int change_record(struct jobs *jobs, uint64_t id, const struct change *c)
+{
+    struct job_record r;
+    int ret = store_record_get(jobs->store, id, &r);
+
+    if (ret < 0)
+        return ret;
+    r.uid = changed_value(c->uid, r.uid);
+    r.gid = changed_value(c->gid, r.gid);
+    r.mode = changed_value(c->mode, r.mode);
+    r.priority = (enum job_priority)changed_value(c->priority, r.priority);
+    return store_record_put(jobs->store, &r);
+}
+
+static void change_entry(struct jobs *jobs, struct job *job, const struct change *c)
+{
+    job->uid = changed_value(c->uid, job->uid);
+    job->gid = changed_value(c->gid, job->gid);
+    job->mode = changed_value(c->mode, job->mode);
+    job->priority = (uint8_t)changed_value(c->priority, job->priority);
+    tell(jobs, job);
+}
+
+static int change(struct jobs *jobs, uint64_t id, const struct change *c)
+{
+    int ret = -ENOENT;
+
+    pthread_mutex_lock(&jobs->disk);
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = live_job(jobs, id);
+    bool accepted = job && job->accepted;
+    pthread_mutex_unlock(&jobs->lock);
+    if (job) /* `disk` keeps it */
+        ret = accepted ? change_record(jobs, id, c) : 0;
+    if (ret == 0) {
+        pthread_mutex_lock(&jobs->lock);
+        job = live_job(jobs, id); /* a file without a record may have gone meanwhile */
+        if (job)
+            change_entry(jobs, job, c);
+        pthread_mutex_unlock(&jobs->lock);
+    }
+    pthread_mutex_unlock(&jobs->disk);
+    tell_all(jobs);
+    return ret;
+}
+
+int jobs_set_priority(struct jobs *jobs, uint64_t id, enum job_priority priority)
+{
+    struct change c = CHANGE_NOTHING;
+
+    if (priority >= JOB_PRIORITIES)
+        return -EINVAL;
+    c.priority = priority;
+    return change(jobs, id, &c);
+}
+
+int jobs_set_owner(struct jobs *jobs, uint64_t id, uid_t uid, gid_t gid)
+{
+    struct change c = CHANGE_NOTHING;
+
+    c.uid = uid;
+    c.gid = gid;
+    return change(jobs, id, &c);
+}
+
+int jobs_set_mode(struct jobs *jobs, uint64_t id, mode_t mode)
+{
+    struct change c = CHANGE_NOTHING;
+
+    c.mode = mode & 07777;
+    return change(jobs, id, &c);
+}
+
+/* ---- names ---- */
+
+int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_owner *owner,
+                     struct job_info *out)
+{
+    struct job *job = NULL;
+    uint64_t id;
+    int ret = check_name(name);
+
+    if (ret == 0)
+        ret = store_next_id(jobs->store, &id);
+    if (ret < 0)
+        return ret;
+    pthread_mutex_lock(&jobs->disk); /* nobody is in the midst of giving this name away */
+    pthread_mutex_lock(&jobs->lock);
+    struct job *old = table_find(jobs, name);
+    if (old && (!is_rejected(old) || old->spool)) {
+        ret = -EEXIST;
+        goto out;
+    }
+    job = table_add(jobs, id, name);
+    if (!job) {
+        ret = -ENOMEM;
+        goto out;
+    }
+    if (old)
+        table_drop(jobs, old);
+    job->uid = owner->uid;
+    job->gid = owner->gid;
+    job->mode = owner->mode & 07777;
+    job->created_ns = now_ns();
+    table_name(jobs, job, NULL);
+    tell(jobs, job);
+    job_info_fill(job, out);
+out:
+    pthread_mutex_unlock(&jobs->lock);
+    pthread_mutex_unlock(&jobs->disk);
+    tell_all(jobs);
+    return ret;
+}
+
+bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *name)
+{
+    const struct job *target = table_find(jobs, name);
+
+    if (!target || target == job || target == job->over)
+        return true;
+    if (target->spool || target->overwriter)
+        return false;
+    if (target->state == JOB_RECEIVING)
+        return !target->accepted && job_name_is_temporary(target->name);
+    return job_state_is_final((enum job_state)target->state);
+}
+
+static int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const char *name)
+{
+    struct job_record r;
+    int ret = store_record_get(jobs->store, id, &r);
+
+    if (ret < 0)
+        return ret;
+    strcpy(r.name, name); /* check_name saw to its length */
+    r.named = named;
+    return store_record_put(jobs->store, &r);
+}
+
+/* New names, made before anything is changed for good: of a job, and of the upload over it. */
+struct new_names {
+    char *job, *writer;
+};
+
+static int new_names_make(struct new_names *names, const char *name)
+{
+    names->job = strdup(name);
+    names->writer = strdup(name);
+    return names->job && names->writer ? 0 : -ENOMEM;
+}
+
+static void new_names_fini(struct new_names *names)
+{
+    free(names->job);
+    free(names->writer);
+}
+
+/* With lock. Returns the id of the job that lost this name, or 0. An upload over `job` follows it. */
+static uint64_t rename_entry(struct jobs *jobs, struct job *job, struct new_names *names)
+{
+    struct job *target = table_find(jobs, names->job), *writer = job->overwriter;
+    uint64_t loser = target && target != job ? target->id : 0;
+
+    if (loser)
+        table_drop(jobs, target);
+    table_name(jobs, job, names->job);
+    names->job = NULL;
+    if (writer) {
+        free(writer->name);
+        writer->name = names->writer;
+        names->writer = NULL;
+    }
+    tell(jobs, job);
+    return loser;
+}
+
+/* With disk: gives the name, on disk first where the job is there. */
+static int rename_plain(struct jobs *jobs, struct job *job, const char *name)
+{
+    struct new_names names = {0};
+    uint64_t named = job->named, loser;
+    bool accepted = job->accepted; /* changes under disk alone */
+    int ret = new_names_make(&names, name);
+
+    if (ret == 0 && accepted)
+        ret = store_next_id(jobs->store, &named);
+    if (ret == 0 && accepted)
+        ret = rename_record(jobs, job->id, named, name);
+    if (ret < 0)
+        goto out;
+    pthread_mutex_lock(&jobs->lock);
+    loser = rename_entry(jobs, job, &names);
+    job->named = named;
+    pthread_mutex_unlock(&jobs->lock);
+    if (loser)
+        forget_on_disk(jobs, loser);
+out:
+    new_names_fini(&names);
+    return ret;
+}
+
+/* From a temporary to a final name? */
+static bool move_submits(const struct job *job, const char *name)
+{
+    return job->state == JOB_RECEIVING && !job->accepted && job_name_is_temporary(job->name) &&
+           !job_name_is_temporary(name);
+}
+
+static int rename_and_submit(struct jobs *jobs, uint64_t id, const char *name)
+{
+    struct upload *u = NULL;
+    int ret = upload_open_for_rename(jobs, id, &u);
+
+    if (ret < 0)
+        return ret;
+    ret = upload_rename(u, name);
+    upload_close(u, false);
+    return ret;
+}
+
+enum move { MOVE_NOTHING, MOVE_PLAIN, MOVE_SUBMITS };
+
+/* With disk and lock: what kind of move it is, or a negative errno. */
+static int move_kind(struct jobs *jobs, struct job *job, const char *name)
+{
+    if (!job || is_rejected(job) || !job->named_in_table)
+        return -ENOENT;
+    if (strcmp(job->name, name) == 0)
+        return MOVE_NOTHING;
+    if (!name_may_be_taken(jobs, job, name))
+        return -EBUSY;
+    return move_submits(job, name) ? MOVE_SUBMITS : MOVE_PLAIN;
+}
+
+int jobs_rename(struct jobs *jobs, uint64_t id, const char *name)
+{
+    int ret = check_name(name);
+
+    if (ret < 0)
+        return ret;
+    pthread_mutex_lock(&jobs->disk);
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = live_job(jobs, id);
+    int kind = move_kind(jobs, job, name);
+    if (kind >= 0)
+        job_get(job);
+    pthread_mutex_unlock(&jobs->lock);
+    if (kind == MOVE_PLAIN)
+        ret = rename_plain(jobs, job, name);
+    pthread_mutex_unlock(&jobs->disk);
+    if (kind < 0)
+        return kind;
+    if (kind == MOVE_SUBMITS)
+        ret = rename_and_submit(jobs, id, name);
+    pthread_mutex_lock(&jobs->lock);
+    job_put(job);
+    pthread_mutex_unlock(&jobs->lock);
+    tell_all(jobs);
+    return ret;
+}

@@ -1,0 +1,186 @@
+/*
+ * What jobs.c (the table and what users do), upload.c (files as they arrive) and partitions.c (what
+ * engines do) share of a struct jobs. Nobody else includes this.
+ *
+ * Locks, in the order in which they may be taken (doc/design.md, "Locks"):
+ *   spool->lock  orders the writers of one file; held over the reading and judging of that file
+ *   jobs->disk   orders everything that the store must remember and everything that gives a name to a
+ *                job; held over a few fsyncs, never over the reading of a document
+ *   jobs->lock   guards the table; memory only, never held over a call of the store or a callback
+ */
+#ifndef DAEMON_JOBS_INTERNAL_H
+#define DAEMON_JOBS_INTERNAL_H
+
+#include <pthread.h>
+
+#include "daemon/jobs.h"
+#include "daemon/record.h"
+#include "daemon/store.h"
+
+#define NAME_BUCKETS 16384
+#define READERS_MAX 8        /* uploads that are decoded as they arrive; others when they are judged */
+#define REJECTED_MAX 1000    /* refused uploads that are remembered */
+
+/* One entry of the table: a file being received, a job, or what is left of one while an engine still
+ * works on it. Small, for there are many that have ended: the rest is on disk. All fields are guarded
+ * by jobs->lock unless it says otherwise. */
+struct job {
+    uint64_t id;    /* constant */
+    uint64_t named; /* see struct job_record */
+    uint64_t same_as;
+    uint64_t file_bytes;
+    uint64_t disk_bytes; /* this job's part of jobs->store_bytes */
+    int64_t created_ns, accepted_ns, started_ns, ended_ns;
+    const struct seal_proof *proof;
+    char *name;
+    char *error;              /* of a rejected upload; of the last one over an ended job; or NULL */
+    struct job_record *ready; /* what was found in a file that is right but has no final name yet */
+    struct spool *spool;      /* while it is open for writing */
+    struct run *run;          /* while it is unfinished */
+    struct job *next_member;  /* of the run */
+    struct job *over;         /* the ended job that this upload replaces when it is accepted */
+    struct job *overwriter;   /* the other way round */
+    struct job *next_by_name, *next_told;
+    uint32_t uid, gid, mode;
+    uint32_t partitions, partitions_done;
+    uint32_t in_engines; /* partitions that engines took under this id and still have */
+    uint32_t refs;       /* the table, the spool, the list of those to tell, and calls in progress */
+    int32_t node;
+    uint8_t content_id[DIGEST_BYTES];
+    uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
+    bool accepted;                 /* its record is on disk */
+    bool named_in_table;           /* jobs_find and jobs_list show it */
+    bool gone;                     /* has left the table, or is about to: nothing may change it any more */
+    bool in_table, to_tell, insecure;
+    bool recovered; /* had ended before this service started */
+};
+
+enum slot_state {
+    SLOT_WAITING,
+    SLOT_SYNTHESIZING, /* in an engine */
+    SLOT_PROVING,      /* in an engine, at its prover */
+    SLOT_HELD,         /* proved, not yet in the journal */
+    SLOT_DONE
+};
+
+struct slot {
+    enum slot_state state;
+    uint64_t taken_as; /* the job id that the engine knows it by; 0: no engine has it */
+    struct partition_entry entry;
+};
+
+/* One computation, for one or more jobs of the same content. Fields are guarded by jobs->lock; those
+ * marked D change under jobs->disk as well, so either lock is enough to read them. */
+struct run {
+    struct run *next;
+    struct job *members; /* D; the first is its home: decoded form and journal are in that directory */
+    uint32_t partitions, done;
+    int32_t node;
+    enum job_state ending; /* D; JOB_DONE or JOB_FAILED: only the disk has to be told; else JOB_QUEUED */
+    char *failure;         /* D */
+    uint64_t journal_bytes; /* D; good entries of the home's journal */
+    bool journal_stale;    /* D; the journal lacks entries: write it anew as a whole */
+    bool checked;          /* the decoded form is what was accepted */
+    bool preparing;        /* not to be taken from yet */
+    struct slot slots[];
+};
+
+/* What of max_unfinished an open file takes. Temporary names have as many places of their own: an editor
+ * that keeps one open must not keep itself waiting. */
+enum place { PLACE_NONE, PLACE_TEMPORARY, PLACE_QUEUE };
+
+/* A file that is open for writing, by one or more uploads. Guarded by its lock unless it says
+ * otherwise. */
+struct spool {
+    pthread_mutex_t lock;
+    struct job *job;  /* constant; a reference */
+    unsigned opens;   /* guarded by jobs->lock */
+    bool closing;     /* guarded by jobs->lock: the last upload is going */
+    enum place place; /* guarded by jobs->lock */
+    bool aborted;     /* a writer died, and nobody has written since */
+    int broken;       /* the disk did not take the write at broken_at: the file is not whole */
+    uint64_t broken_at;
+    int fd;           /* -1 until something is written */
+    uint64_t bytes;
+    struct c1_reader *reader; /* of bytes [0, fed), or NULL: the file is read when it is judged */
+    uint64_t fed;
+    int fault; /* of the reader: no bytes behind `fed` can help */
+    bool judged;
+    int verdict;
+    struct errmsg why;
+};
+
+struct upload {
+    struct jobs *jobs;
+    struct spool *spool;
+};
+
+struct jobs {
+    struct jobs_options opt;
+    struct store *store;
+    pthread_mutex_t judging; /* one whole document is read from disk at a time; after spool->lock */
+    pthread_mutex_t disk;
+    pthread_mutex_t lock;
+    pthread_cond_t closed; /* with lock: a spool has gone */
+
+    /* All below: guarded by lock. */
+    struct job **by_id; /* sorted */
+    size_t len, room;
+    struct job *by_name[NAME_BUCKETS];
+    struct run *runs;
+    struct job *tell_first, *tell_last;
+    bool telling;
+    int64_t next_tick_ns;
+    uint32_t readers, spools, temporary_spools;
+    struct jobs_totals totals;
+};
+
+/* ---- jobs.c: the table; `lock` is held by the caller unless it says otherwise ---- */
+int64_t now_ns(void);
+struct job *table_get(struct jobs *jobs, uint64_t id);
+struct job *table_find(struct jobs *jobs, const char *name);
+/* A new entry in state JOB_RECEIVING, without a name in the table yet. NULL: no memory. */
+struct job *table_add(struct jobs *jobs, uint64_t id, const char *name);
+/* Makes `name` (malloc'ed, taken over; NULL: the one it has) mean this job, and its old name nothing. */
+void table_name(struct jobs *jobs, struct job *job, char *name);
+/* The job leaves: its name means nothing, nothing may change it. It is told as gone as soon as no engine
+ * has it. Its directory is the caller's business. */
+void table_drop(struct jobs *jobs, struct job *job);
+void job_get(struct job *job);
+void job_put(struct job *job);
+void job_set_state(struct jobs *jobs, struct job *job, enum job_state state);
+void job_set_error(struct job *job, const char *text); /* NULL: none */
+/* Counts bytes on disk; -ENOSPC when there may not be so many. Less is always granted. */
+int job_account(struct jobs *jobs, struct job *job, uint64_t disk_bytes);
+/* To be told by tell_all. */
+void tell(struct jobs *jobs, struct job *job);
+void job_info_fill(const struct job *job, struct job_info *out);
+/* Is `name` free for `job`: unused, or of something that has ended or never became a job? */
+bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *name);
+/* -EINVAL, -ENAMETOOLONG for what cannot be the name of a job. */
+int check_name(const char *name);
+
+/* Tells opt.changed what there is to tell. Without any lock. */
+void tell_all(struct jobs *jobs);
+/* Removes what is on disk of a job that has left the table. With disk, without lock. */
+void forget_on_disk(struct jobs *jobs, uint64_t id);
+
+/* ---- upload.c: without locks ---- */
+/* An upload that takes no place in the queue, for a rename. */
+int upload_open_for_rename(struct jobs *jobs, uint64_t id, struct upload **out);
+/* Judges and accepts under a new, final name. */
+int upload_rename(struct upload *u, const char *name);
+
+/* ---- partitions.c: with disk, without lock ---- */
+/* An accepted job enters the queue: alone, or with others of the same content, or ends at once when
+ * that content has been proved. */
+int run_start(struct jobs *jobs, struct job *job, bool checked);
+/* Before a job is removed: another one of its run becomes home. */
+void run_prepare_leave(struct jobs *jobs, struct job *job);
+/* With lock as well. */
+void run_leave(struct jobs *jobs, struct job *job);
+/* Tries again what the disk refused: proofs not journalled, jobs not ended. Without locks. */
+void runs_retry(struct jobs *jobs);
+void runs_free(struct jobs *jobs);
+
+#endif

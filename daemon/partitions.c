@@ -1,0 +1,823 @@
+/*
+ * What engines do. A run is one computation; jobs of the same content share it. The first of them is
+ * its home: engines read the decoded form from the home's directory, and finished partitions are
+ * journalled there. When the home is removed, the next one becomes home and gets a journal of its own
+ * first. A content that has been proved already needs no engine: its partitions are taken over and the
+ * job ends at once.
+ *
+ * An engine knows a partition by the id that was home when it took it. That id may have left since; the
+ * result is as good as any other, for what is proved is the content.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/jobs_internal.h"
+#include "daemon/report.h"
+
+#define TICK_NS 1000000000
+
+static bool in_engine(const struct slot *slot)
+{
+    return slot->state == SLOT_SYNTHESIZING || slot->state == SLOT_PROVING;
+}
+
+/* ---- runs (with lock) ---- */
+
+static struct run *run_of_content(struct jobs *jobs, const uint8_t id[DIGEST_BYTES])
+{
+    struct run *run = jobs->runs;
+
+    while (run && memcmp(run->members->content_id, id, DIGEST_BYTES) != 0)
+        run = run->next;
+    return run;
+}
+
+static struct run *run_create(struct jobs *jobs, const struct job *job)
+{
+    struct run *run = calloc(1, sizeof(*run) + job->partitions * sizeof(struct slot));
+
+    if (!run)
+        return NULL;
+    run->partitions = job->partitions;
+    run->node = -1;
+    run->ending = JOB_QUEUED;
+    run->next = jobs->runs;
+    jobs->runs = run;
+    return run;
+}
+
+static void run_join(struct run *run, struct job *job)
+{
+    struct job **last = &run->members;
+
+    while (*last)
+        last = &(*last)->next_member;
+    *last = job;
+    job->next_member = NULL;
+    job->run = run;
+}
+
+static void run_free(struct jobs *jobs, struct run *run)
+{
+    struct run **p = &jobs->runs;
+
+    while (*p != run)
+        p = &(*p)->next;
+    *p = run->next;
+    free(run->failure);
+    free(run);
+}
+
+void runs_free(struct jobs *jobs)
+{
+    while (jobs->runs)
+        run_free(jobs, jobs->runs);
+}
+
+void run_leave(struct jobs *jobs, struct job *job)
+{
+    struct run *run = job->run;
+    struct job **p = &run->members;
+
+    while (*p != job)
+        p = &(*p)->next_member;
+    *p = job->next_member;
+    job->next_member = NULL;
+    job->run = NULL;
+    for (struct job *m = run->members; m; m = m->next_member)
+        m->same_as = m == run->members ? 0 : run->members->id;
+    if (!run->members)
+        run_free(jobs, run);
+}
+
+static enum job_state run_state(const struct run *run)
+{
+    enum job_state state = JOB_QUEUED;
+
+    for (uint32_t i = 0; i < run->partitions; i++) {
+        if (run->slots[i].state == SLOT_PROVING || run->slots[i].state == SLOT_HELD)
+            return JOB_PROVING;
+        if (run->slots[i].state == SLOT_SYNTHESIZING)
+            state = JOB_SYNTHESIZING;
+    }
+    return run->ending == JOB_QUEUED ? state : JOB_PROVING;
+}
+
+/* Shows in every member what the run has come to. */
+static void run_refresh(struct jobs *jobs, struct run *run)
+{
+    enum job_state state = run_state(run);
+
+    run->done = 0;
+    for (uint32_t i = 0; i < run->partitions; i++)
+        run->done += run->slots[i].state == SLOT_DONE;
+    int32_t node = state == JOB_QUEUED ? -1 : run->node;
+    for (struct job *m = run->members; m; m = m->next_member) {
+        if (m->partitions_done != run->done || m->node != node)
+            tell(jobs, m);
+        m->partitions_done = run->done;
+        m->node = node;
+        job_set_state(jobs, m, state);
+    }
+}
+
+/* ---- the journal (with disk) ---- */
+
+/* Entries of the run that are done, in order. */
+static struct partition_entry *done_entries(struct jobs *jobs, const struct run *run, size_t *len)
+{
+    struct partition_entry *entries = calloc(run->partitions, sizeof(*entries));
+
+    *len = 0;
+    if (!entries)
+        return NULL;
+    pthread_mutex_lock(&jobs->lock);
+    for (uint32_t i = 0; i < run->partitions; i++) {
+        if (run->slots[i].state == SLOT_DONE)
+            entries[(*len)++] = run->slots[i].entry;
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    return entries;
+}
+
+/* Writes a whole journal into the directory of `job`. Durable when it returns 0. */
+static int journal_write(struct jobs *jobs, const struct job *job,
+                         const struct partition_entry *entries, size_t len)
+{
+    uint8_t *bytes = calloc(len + 1, PARTITION_ENTRY_BYTES);
+    int ret = bytes ? 0 : -ENOMEM;
+
+    for (size_t i = 0; i < len && bytes; i++)
+        partition_entry_encode(bytes + i * PARTITION_ENTRY_BYTES, job->content_id, &entries[i]);
+    if (ret == 0)
+        ret = store_put(jobs->store, job->id, STORE_PARTITIONS, bytes, len * PARTITION_ENTRY_BYTES);
+    if (ret == 0)
+        ret = store_sync(jobs->store, job->id);
+    free(bytes);
+    return ret;
+}
+
+/* Makes the home's journal say what the run has. */
+static int journal_rewrite(struct jobs *jobs, struct run *run, const struct job *home)
+{
+    size_t len;
+    struct partition_entry *entries = done_entries(jobs, run, &len);
+    int ret = entries ? journal_write(jobs, home, entries, len) : -ENOMEM;
+
+    run->journal_stale = ret < 0;
+    if (ret == 0)
+        run->journal_bytes = len * PARTITION_ENTRY_BYTES;
+    free(entries);
+    return ret;
+}
+
+static int journal_add(struct jobs *jobs, struct run *run, const struct partition_entry *entry)
+{
+    const struct job *home = run->members;
+    uint8_t bytes[PARTITION_ENTRY_BYTES];
+    int ret = run->journal_stale ? journal_rewrite(jobs, run, home) : 0;
+
+    if (ret < 0)
+        return ret;
+    partition_entry_encode(bytes, home->content_id, entry);
+    ret = store_journal_append(jobs->store, home->id, bytes, sizeof(bytes), run->journal_bytes);
+    if (ret == 0)
+        run->journal_bytes += sizeof(bytes);
+    return ret;
+}
+
+/* Takes into the run what the journal of job `id` has of this content, up to the first entry that is
+ * none: what a power cut tore off. Returns the bytes that are good. */
+static uint64_t journal_load(struct jobs *jobs, struct run *run, uint64_t id,
+                             const uint8_t content_id[DIGEST_BYTES])
+{
+    struct partition_entry entry;
+    uint8_t *bytes = NULL;
+    size_t len = 0, at = 0;
+
+    if (store_get(jobs->store, id, STORE_PARTITIONS, &bytes, &len) < 0)
+        return 0;
+    pthread_mutex_lock(&jobs->lock);
+    for (; at + PARTITION_ENTRY_BYTES <= len; at += PARTITION_ENTRY_BYTES) {
+        if (partition_entry_decode(bytes + at, content_id, &entry) < 0 ||
+            entry.partition >= run->partitions)
+            break;
+        struct slot *slot = &run->slots[entry.partition];
+        if (slot->state == SLOT_DONE || in_engine(slot))
+            continue;
+        slot->entry = entry;
+        slot->state = SLOT_DONE;
+        run->node = entry.report.node;
+    }
+    run_refresh(jobs, run);
+    pthread_mutex_unlock(&jobs->lock);
+    free(bytes);
+    return at;
+}
+
+/* ---- ends (with disk) ---- */
+
+static bool entries_insecure(const struct partition_entry *entries, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (entries[i].report.insecure)
+            return true;
+    }
+    return false;
+}
+
+/* What the disk says of a job, brought to its end. */
+static int ended_record(struct jobs *jobs, const struct job *job, const struct run *run,
+                        const struct partition_entry *entries, size_t len, struct job_record *r)
+{
+    int ret = store_record_get(jobs->store, job->id, r);
+
+    if (ret < 0)
+        return ret;
+    pthread_mutex_lock(&jobs->lock);
+    r->state = run->ending;
+    r->partitions_done = (uint32_t)len;
+    r->node = run->node;
+    r->insecure = entries_insecure(entries, len);
+    r->same_as = job->same_as;
+    r->started_ns = job->started_ns;
+    r->ended_ns = now_ns();
+    pthread_mutex_unlock(&jobs->lock);
+    return 0;
+}
+
+static int put_proof(struct jobs *jobs, uint64_t id, const struct partition_entry *entries,
+                     size_t len)
+{
+    size_t bytes = sizeof(entries->proof);
+    uint8_t *proof = calloc(len, bytes);
+
+    if (!proof)
+        return -ENOMEM;
+    for (size_t i = 0; i < len; i++)
+        memcpy(proof + i * bytes, entries[i].proof, bytes);
+    int ret = store_put(jobs->store, id, STORE_PROOF, proof, len * bytes);
+    free(proof);
+    return ret;
+}
+
+/* Everything that the ended record promises, then the record. */
+static int put_end(struct jobs *jobs, const struct run *run, const struct job *job,
+                   const struct partition_entry *entries, size_t len, struct job_record *r)
+{
+    char *json = NULL;
+    int ret = ended_record(jobs, job, run, entries, len, r);
+
+    if (ret == 0)
+        ret = report_make(r, entries, len, run->failure, &json);
+    if (ret == 0 && run->ending == JOB_DONE)
+        ret = put_proof(jobs, job->id, entries, len);
+    if (ret == 0 && run->ending == JOB_FAILED)
+        ret = store_put(jobs->store, job->id, STORE_ERROR, run->failure, strlen(run->failure));
+    /* Other jobs of this content may be served from the journal later. */
+    if (ret == 0 && (job != run->members || run->journal_stale))
+        ret = journal_write(jobs, job, entries, len);
+    if (ret == 0)
+        ret = store_put(jobs->store, job->id, STORE_REPORT, json, strlen(json));
+    if (ret == 0)
+        ret = store_record_put(jobs->store, r);
+    free(json);
+    return ret;
+}
+
+/* With lock. */
+static void show_end(struct jobs *jobs, struct job *job, const struct job_record *r)
+{
+    job->partitions_done = r->partitions_done;
+    job->node = r->node;
+    job->insecure = r->insecure;
+    job->ended_ns = r->ended_ns;
+    if (r->state == JOB_DONE)
+        jobs->totals.done_ever++;
+    else
+        jobs->totals.failed_ever++;
+    job_set_state(jobs, job, r->state);
+    uint64_t same_as = job->same_as;
+    run_leave(jobs, job);
+    job->same_as = same_as; /* that computation has been shared for good */
+}
+
+static int end_member(struct jobs *jobs, struct run *run, struct job *job)
+{
+    struct job_record r;
+    size_t len;
+    struct partition_entry *entries = done_entries(jobs, run, &len);
+    int ret = entries ? put_end(jobs, run, job, entries, len, &r) : -ENOMEM;
+
+    free(entries);
+    if (ret < 0)
+        return ret;
+    store_drop(jobs->store, job->id, STORE_DECODED);
+    pthread_mutex_lock(&jobs->lock);
+    job_account(jobs, job, job->disk_bytes - r.decoded_bytes);
+    show_end(jobs, job, &r);
+    pthread_mutex_unlock(&jobs->lock);
+    return 0;
+}
+
+/* The home comes last: as long as there is anything left to do the run has a home. */
+static struct job *last_member(struct run *run)
+{
+    struct job *job = run->members;
+
+    while (job->next_member)
+        job = job->next_member;
+    return job;
+}
+
+/* Ends all jobs of the run. What the disk refuses is tried again by runs_retry. */
+static int run_end(struct jobs *jobs, struct run *run)
+{
+    int ret = 0;
+    bool last = false;
+
+    while (ret == 0 && !last) {
+        struct job *job = last_member(run);
+        last = job == run->members;
+        ret = end_member(jobs, run, job); /* with the last one the run has gone */
+    }
+    return ret;
+}
+
+/* Sets the end, once. */
+static void run_set_ending(struct jobs *jobs, struct run *run, enum job_state state, char *failure)
+{
+    pthread_mutex_lock(&jobs->lock);
+    if (run->ending == JOB_QUEUED) {
+        run->ending = state;
+        run->failure = failure;
+        failure = NULL;
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    free(failure);
+}
+
+static int run_end_if_complete(struct jobs *jobs, struct run *run)
+{
+    if (run->done < run->partitions)
+        return 0;
+    run_set_ending(jobs, run, JOB_DONE, NULL);
+    return run_end(jobs, run);
+}
+
+/* ---- starting (with disk) ---- */
+
+/* A job whose proof can be taken over. What development parameters proved in another life of the
+ * service stays there: the parameters may be others now. With lock. */
+static struct job *proved_before(struct jobs *jobs, const struct job *job)
+{
+    for (size_t i = 0; i < jobs->len; i++) {
+        struct job *other = jobs->by_id[i];
+        if (other->state == JOB_DONE && !(other->recovered && other->insecure) && !other->gone &&
+            memcmp(other->content_id, job->content_id, DIGEST_BYTES) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+/* With lock: puts the job into a run. *source is the id of a job that has the proof already, or 0. */
+static int run_enter(struct jobs *jobs, struct job *job, bool checked, uint64_t *source)
+{
+    struct run *run = run_of_content(jobs, job->content_id);
+
+    *source = 0;
+    if (!run) {
+        struct job *proved = proved_before(jobs, job);
+        *source = proved ? proved->id : 0;
+        run = run_create(jobs, job);
+        if (!run)
+            return -ENOMEM;
+        run->checked = checked;
+        run->preparing = true;
+    } else {
+        job->same_as = run->members->id;
+    }
+    run_join(run, job);
+    job_set_state(jobs, job, run_state(run));
+    tell(jobs, job);
+    return 0;
+}
+
+/* Takes over what has been proved of this content: before a restart, or by a job that is done. */
+static void run_load(struct jobs *jobs, struct job *job, uint64_t source)
+{
+    struct run *run = job->run;
+    bool home = run->members == job;
+    uint64_t bytes = journal_load(jobs, run, job->id, job->content_id);
+
+    if (home)
+        run->journal_bytes = bytes;
+    else if (bytes > 0)
+        run->journal_stale = true;
+    if (source && run->done < run->partitions) {
+        run->journal_stale = journal_load(jobs, run, source, job->content_id) > 0;
+        if (run->done == run->partitions)
+            job->same_as = source; /* nothing else runs under `disk` */
+    }
+    if (run->journal_stale)
+        journal_rewrite(jobs, run, run->members); /* else with the next entry */
+}
+
+int run_start(struct jobs *jobs, struct job *job, bool checked)
+{
+    uint64_t source;
+
+    pthread_mutex_lock(&jobs->lock);
+    int ret = run_enter(jobs, job, checked, &source);
+    pthread_mutex_unlock(&jobs->lock);
+    if (ret < 0)
+        return ret;
+    run_load(jobs, job, source);
+
+    pthread_mutex_lock(&jobs->lock);
+    struct run *run = job->run;
+    run->preparing = false;
+    run_refresh(jobs, run);
+    pthread_mutex_unlock(&jobs->lock);
+    run_end_if_complete(jobs, run); /* tried again later where the disk is full */
+    return 0;
+}
+
+void run_prepare_leave(struct jobs *jobs, struct job *job)
+{
+    struct run *run = job->run;
+
+    if (run->members != job || !job->next_member)
+        return;
+    /* The next home has no journal; it is stale if this fails. Its decoded form is its own. */
+    run->journal_bytes = 0;
+    journal_rewrite(jobs, run, job->next_member);
+    pthread_mutex_lock(&jobs->lock);
+    run->checked = false;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+/* ---- taking ---- */
+
+static uint32_t first_waiting(const struct run *run)
+{
+    uint32_t i = 0;
+
+    while (i < run->partitions && run->slots[i].state != SLOT_WAITING)
+        i++;
+    return i;
+}
+
+static void run_order(const struct run *run, enum job_priority *priority, uint64_t *age)
+{
+    *priority = JOB_LOW;
+    *age = UINT64_MAX;
+    for (const struct job *m = run->members; m; m = m->next_member) {
+        if (m->priority > *priority)
+            *priority = (enum job_priority)m->priority;
+        if (m->id < *age)
+            *age = m->id;
+    }
+}
+
+/* With lock: highest class, then oldest. */
+static struct run *next_run(struct jobs *jobs, enum job_priority *priority)
+{
+    struct run *best = NULL;
+    uint64_t best_age = 0;
+
+    for (struct run *run = jobs->runs; run; run = run->next) {
+        enum job_priority p;
+        uint64_t age;
+        if (run->preparing || run->ending != JOB_QUEUED || first_waiting(run) == run->partitions)
+            continue;
+        run_order(run, &p, &age);
+        if (!best || p > *priority || (p == *priority && age < best_age)) {
+            best = run;
+            *priority = p;
+            best_age = age;
+        }
+    }
+    return best;
+}
+
+/* With lock. */
+static void slot_take(struct jobs *jobs, struct run *run, uint32_t partition, int node)
+{
+    struct job *home = run->members;
+    struct slot *slot = &run->slots[partition];
+
+    slot->state = SLOT_SYNTHESIZING;
+    slot->taken_as = home->id;
+    home->in_engines++;
+    run->node = node;
+    for (struct job *m = run->members; m; m = m->next_member) {
+        if (!m->started_ns)
+            m->started_ns = now_ns();
+    }
+    run_refresh(jobs, run);
+}
+
+/* Is the decoded form on disk what was accepted? */
+static int check_decoded(struct jobs *jobs, const struct job *home)
+{
+    uint8_t digest[SHA256_DIGEST_LENGTH], *bytes = NULL;
+    size_t len;
+    int ret = store_get(jobs->store, home->id, STORE_DECODED, &bytes, &len);
+
+    if (ret < 0)
+        return ret;
+    SHA256(bytes, len, digest);
+    free(bytes);
+    return memcmp(digest, home->content_id, sizeof(digest)) == 0 ? 0 : -EBADMSG;
+}
+
+static int open_work(struct jobs *jobs, const struct job *home, bool checked, int *fd)
+{
+    int ret = checked ? 0 : check_decoded(jobs, home);
+
+    return ret < 0 ? ret : store_open_file(jobs->store, home->id, STORE_DECODED, fd);
+}
+
+/* No engine can be given this partition: the job has been removed meanwhile, or memory is short; or the
+ * stored form is damaged or lost. */
+static void give_up(struct jobs *jobs, const struct partition_work *work, bool stays, int code)
+{
+    char text[128];
+
+    if (!stays || code == -ENOMEM || code == -EMFILE || code == -ENFILE) {
+        jobs_partition_returned(jobs, work->job, work->partition);
+        return;
+    }
+    snprintf(text, sizeof(text), "the job store has lost the decoded form of this job: %s",
+             code == -EBADMSG ? "its checksum is wrong" : strerror(-code));
+    jobs_partition_failed(jobs, work->job, work->partition, code, text);
+}
+
+static void tick_if_due(struct jobs *jobs)
+{
+    int64_t now = now_ns();
+
+    pthread_mutex_lock(&jobs->lock);
+    /* A clock that was set back must not stop the ticks. */
+    bool due = now >= jobs->next_tick_ns || jobs->next_tick_ns - now > TICK_NS;
+    if (due)
+        jobs->next_tick_ns = now + TICK_NS;
+    pthread_mutex_unlock(&jobs->lock);
+    if (due)
+        jobs_tick(jobs);
+}
+
+/* With lock. `home` gets a reference. */
+static struct job *take_next(struct jobs *jobs, int node, struct partition_work *work,
+                             bool *checked)
+{
+    struct run *run = next_run(jobs, &work->priority);
+
+    if (!run)
+        return NULL;
+    work->job = run->members->id;
+    work->partition = first_waiting(run);
+    *checked = run->checked;
+    slot_take(jobs, run, work->partition, node);
+    job_get(run->members);
+    return run->members;
+}
+
+/* The reference is given back. True when the job is still home of its run. */
+static bool work_opened(struct jobs *jobs, struct job *home, bool good)
+{
+    pthread_mutex_lock(&jobs->lock);
+    bool stays = home->run && home->run->members == home;
+    if (good && stays)
+        home->run->checked = true;
+    job_put(home);
+    pthread_mutex_unlock(&jobs->lock);
+    return stays;
+}
+
+int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out)
+{
+    struct partition_work work = {.c1_fd = -1};
+    bool checked = false;
+
+    tick_if_due(jobs);
+    pthread_mutex_lock(&jobs->lock);
+    struct job *home = take_next(jobs, node, &work, &checked);
+    pthread_mutex_unlock(&jobs->lock);
+    if (!home)
+        return -EAGAIN;
+    int ret = open_work(jobs, home, checked, &work.c1_fd);
+    bool stays = work_opened(jobs, home, ret == 0);
+    if (ret < 0)
+        give_up(jobs, &work, stays, ret);
+    else
+        *out = work;
+    tell_all(jobs);
+    return ret < 0 ? -EAGAIN : 0;
+}
+
+/* ---- what engines say ---- */
+
+/* With lock: the run that a job of an engine belongs to, though the job may have left it. */
+static struct run *run_of_job(struct jobs *jobs, const struct job *job)
+{
+    if (job->run)
+        return job->run;
+    return job->gone ? run_of_content(jobs, job->content_id) : NULL;
+}
+
+/* With lock: partition `i` of `job` has left its engine. A cancelled job goes with the last one. */
+static void let_go(struct jobs *jobs, struct job *job)
+{
+    if (job->in_engines > 0)
+        job->in_engines--;
+    if (job->gone && job->in_engines == 0)
+        table_drop(jobs, job);
+}
+
+/* With lock: the slot that an engine speaks of, or NULL. An engine that had it has it no more. */
+static struct slot *slot_back(struct jobs *jobs, uint64_t id, uint32_t partition, struct run **out)
+{
+    struct job *job = table_get(jobs, id);
+    struct run *run = job ? run_of_job(jobs, job) : NULL;
+    struct slot *slot = run && partition < run->partitions ? &run->slots[partition] : NULL;
+    bool its = slot && slot->taken_as == id;
+
+    if (its) {
+        slot->taken_as = 0;
+        if (in_engine(slot))
+            slot->state = SLOT_WAITING;
+    }
+    if (job && (its || !slot))
+        let_go(jobs, job);
+    *out = run;
+    return slot;
+}
+
+void jobs_partition_stage(struct jobs *jobs, uint64_t id, uint32_t partition,
+                          enum partition_stage stage)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = table_get(jobs, id);
+    struct run *run = job ? run_of_job(jobs, job) : NULL;
+    if (run && partition < run->partitions && in_engine(&run->slots[partition]) &&
+        run->slots[partition].taken_as == id) {
+        run->slots[partition].state =
+            stage == PARTITION_PROVING ? SLOT_PROVING : SLOT_SYNTHESIZING;
+        run_refresh(jobs, run);
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    tell_all(jobs);
+}
+
+void jobs_partition_returned(struct jobs *jobs, uint64_t id, uint32_t partition)
+{
+    struct run *run = NULL;
+
+    pthread_mutex_lock(&jobs->lock);
+    slot_back(jobs, id, partition, &run);
+    if (run)
+        run_refresh(jobs, run);
+    pthread_mutex_unlock(&jobs->lock);
+    tell_all(jobs);
+}
+
+/* With lock: partitions that other parameters proved do not go with this one. */
+static void drop_other_parameters(struct run *run, bool insecure)
+{
+    for (uint32_t i = 0; i < run->partitions; i++) {
+        struct slot *slot = &run->slots[i];
+        if (slot->state == SLOT_DONE && slot->entry.report.insecure != insecure) {
+            slot->state = SLOT_WAITING;
+            run->journal_stale = true;
+        }
+    }
+}
+
+/* With lock: keeps a proof in memory until the journal has it. */
+static void slot_hold(struct run *run, struct slot *slot, const uint8_t proof[192],
+                      const struct partition_report *report)
+{
+    if (slot->state == SLOT_DONE)
+        return;
+    slot->entry.partition = (uint32_t)(slot - run->slots);
+    slot->entry.report = *report;
+    memcpy(slot->entry.proof, proof, sizeof(slot->entry.proof));
+    slot->state = SLOT_HELD;
+    drop_other_parameters(run, report->insecure);
+}
+
+/* With disk: journals what is held, and ends the run when that was the last. */
+static int run_settle(struct jobs *jobs, struct run *run)
+{
+    int ret = 0;
+
+    for (uint32_t i = 0; i < run->partitions && ret == 0; i++) {
+        struct slot *slot = &run->slots[i];
+        if (slot->state != SLOT_HELD) /* changes to and from that under disk alone */
+            continue;
+        ret = journal_add(jobs, run, &slot->entry);
+        pthread_mutex_lock(&jobs->lock);
+        if (ret == 0)
+            slot->state = SLOT_DONE;
+        run_refresh(jobs, run);
+        pthread_mutex_unlock(&jobs->lock);
+    }
+    if (ret < 0)
+        return ret;
+    if (run->ending != JOB_QUEUED)
+        return run_end(jobs, run);
+    return run_end_if_complete(jobs, run);
+}
+
+int jobs_partition_done(struct jobs *jobs, uint64_t id, uint32_t partition,
+                        const uint8_t proof[192], const struct partition_report *report)
+{
+    struct run *run = NULL;
+
+    pthread_mutex_lock(&jobs->disk);
+    pthread_mutex_lock(&jobs->lock);
+    struct slot *slot = slot_back(jobs, id, partition, &run);
+    if (slot)
+        slot_hold(run, slot, proof, report);
+    pthread_mutex_unlock(&jobs->lock);
+    int ret = slot ? run_settle(jobs, run) : 0;
+    pthread_mutex_unlock(&jobs->disk);
+    tell_all(jobs);
+    return ret;
+}
+
+static char *failure_text(uint32_t partition, int code, const char *text)
+{
+    char *failure = NULL;
+
+    if (asprintf(&failure, "%s\npartition %" PRIu32 ", code %d (%s)\n", text, partition, code,
+                 code < 0 ? strerror(-code) : "none") < 0)
+        return NULL;
+    return failure;
+}
+
+void jobs_partition_failed(struct jobs *jobs, uint64_t id, uint32_t partition, int code,
+                           const char *text)
+{
+    struct run *run = NULL;
+    char *failure = failure_text(partition, code, text);
+
+    pthread_mutex_lock(&jobs->disk);
+    pthread_mutex_lock(&jobs->lock);
+    struct slot *slot = slot_back(jobs, id, partition, &run);
+    if (run)
+        run_refresh(jobs, run);
+    pthread_mutex_unlock(&jobs->lock);
+    /* Without memory for a word the partition is simply tried again. */
+    if (slot && slot->state == SLOT_WAITING && failure) {
+        run_set_ending(jobs, run, JOB_FAILED, failure);
+        failure = NULL;
+        run_end(jobs, run);
+    }
+    pthread_mutex_unlock(&jobs->disk);
+    free(failure);
+    tell_all(jobs);
+}
+
+bool jobs_cancelled(struct jobs *jobs, uint64_t id)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = table_get(jobs, id);
+    bool cancelled = !job || !run_of_job(jobs, job);
+    pthread_mutex_unlock(&jobs->lock);
+    return cancelled;
+}
+
+/* ---- what the disk refused ---- */
+
+static bool run_waits_for_disk(const struct run *run)
+{
+    if (run->ending != JOB_QUEUED)
+        return true;
+    for (uint32_t i = 0; i < run->partitions; i++) {
+        if (run->slots[i].state == SLOT_HELD)
+            return true;
+    }
+    return false;
+}
+
+void runs_retry(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->disk);
+    pthread_mutex_lock(&jobs->lock);
+    struct run *run = jobs->runs, *next;
+    pthread_mutex_unlock(&jobs->lock);
+    for (; run; run = next) { /* runs come and go under disk alone */
+        next = run->next;
+        if (run_waits_for_disk(run))
+            run_settle(jobs, run);
+    }
+    pthread_mutex_unlock(&jobs->disk);
+    tell_all(jobs);
+}
