@@ -18,7 +18,8 @@ struct groth16_sums {
 };
 
 /* Computes the sums. a and b of the assignment are overwritten (and are free for reuse afterwards). -EINVAL when
- * the parameters do not fit the assignment (err says which count, found and wanted). */
+ * the parameters do not fit the assignment (err says which count, found and wanted), -ENOMEM, -EBADMSG when h comes out
+ * of an impossible degree: the transforms or the machine are faulty. */
 int groth16_sums(struct backend *be, const struct srs *srs, struct assignment *w,
                  struct groth16_sums *out, struct errmsg *err);
 

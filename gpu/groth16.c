@@ -1,0 +1,298 @@
+/*
+ * One transform fewer than the textbook. With A, B, C the polynomials that take the rows' values on the domain,
+ * A B - C = h (X^m - 1), and C is the remainder of A B modulo X^m - 1. Modulo X^m - g^m, whose roots are the coset, the
+ * remainder of A B is D = h (g^m - 1) + C, so that
+ *
+ *     h = (D - C) / (g^m - 1)        coefficient by coefficient,
+ *
+ * and C need never be evaluated on the coset: two transforms each for A and B, one for C, one for D.
+ */
+#include "gpu/groth16.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "gpu/domain.h"
+
+#define CHUNK 16384
+
+/* Loops over the domain, all of the form out[i] = f(x[i], y[i]). */
+struct vectors {
+    fr_t *out;
+    const fr_t *x, *y;
+    size_t len;
+    fr_t factor;
+};
+
+static void multiply_chunk(void *ctx, size_t chunk, unsigned thread)
+{
+    const struct vectors *v = ctx;
+    size_t end = min_size(v->len, (chunk + 1) * CHUNK);
+
+    (void)thread;
+    for (size_t i = chunk * CHUNK; i < end; i++)
+        fr_mul(&v->out[i], &v->x[i], &v->y[i]);
+}
+
+static void subtract_scale_chunk(void *ctx, size_t chunk, unsigned thread)
+{
+    const struct vectors *v = ctx;
+    size_t end = min_size(v->len, (chunk + 1) * CHUNK);
+
+    (void)thread;
+    for (size_t i = chunk * CHUNK; i < end; i++) {
+        fr_sub(&v->out[i], &v->x[i], &v->y[i]);
+        fr_mul(&v->out[i], &v->out[i], &v->factor);
+    }
+}
+
+static void vectors_run(struct backend *be, struct vectors *v,
+                        void (*body)(void *ctx, size_t chunk, unsigned thread))
+{
+    workers_run(be->workers, (v->len + CHUNK - 1) / CHUNK, body, v);
+}
+
+/* a and b become values on the coset, c coefficients. */
+static int transform_rows(struct backend *be, struct assignment *w, fr_t *c, struct errmsg *err)
+{
+    uint32_t log2_len = w->log2_domain;
+    int ret = be->ops->ntt(be, w->a, log2_len, NTT_INVERSE, err);
+
+    if (ret == 0)
+        ret = be->ops->ntt(be, w->a, log2_len, NTT_COSET, err);
+    if (ret == 0)
+        ret = be->ops->ntt(be, w->b, log2_len, NTT_INVERSE, err);
+    if (ret == 0)
+        ret = be->ops->ntt(be, w->b, log2_len, NTT_COSET, err);
+    if (ret == 0)
+        ret = be->ops->ntt(be, c, log2_len, NTT_INVERSE, err);
+    return ret;
+}
+
+/* 1 / (g^m - 1) */
+static fr_t vanishing_inverse(uint32_t log2_domain)
+{
+    fr_t shift = domain_coset_shift(), one = fr_from_u64(1);
+    fr_t z = fr_power(&shift, (uint64_t)1 << log2_domain);
+
+    fr_sub(&z, &z, &one);
+    fr_inverse(&z, &z);
+    return z;
+}
+
+/* The coefficients of h come to stand in w->a; w->b is overwritten. */
+static int compute_h(struct backend *be, struct assignment *w, struct errmsg *err)
+{
+    size_t m = (size_t)1 << w->log2_domain;
+    fr_t *c = malloc(m * sizeof(*c));
+
+    if (!c)
+        return errmsg_set(err, -ENOMEM, "no memory for the domain of %zu elements", m);
+    struct vectors v = {.out = c, .x = w->a, .y = w->b, .len = m};
+    vectors_run(be, &v, multiply_chunk);
+    int ret = transform_rows(be, w, c, err);
+    if (ret < 0)
+        goto out;
+    v.out = w->a;
+    vectors_run(be, &v, multiply_chunk);
+    ret = be->ops->ntt(be, w->a, w->log2_domain, NTT_COSET_INVERSE, err);
+    if (ret < 0)
+        goto out;
+    v = (struct vectors){
+        .out = w->a, .x = w->a, .y = c, .len = m, .factor = vanishing_inverse(w->log2_domain)};
+    vectors_run(be, &v, subtract_scale_chunk);
+    /* h has degree m - 2 at most, whatever the assignment: else a transform was wrong. */
+    if (!fr_is_zero(&w->a[m - 1]))
+        ret = errmsg_set(err, -EBADMSG, "h has a coefficient too many: %s transforms are wrong",
+                         be->ops->name);
+out:
+    free(c);
+    return ret;
+}
+
+static int check_count(const char *what, uint64_t found, uint64_t wanted, struct errmsg *err)
+{
+    if (found == wanted)
+        return 0;
+    return errmsg_set(err, -EINVAL, "parameters have %llu points in %s, the circuit wants %llu",
+                      (unsigned long long)found, what, (unsigned long long)wanted);
+}
+
+static int check_counts(const struct srs *srs, const struct assignment *w, struct errmsg *err)
+{
+    int ret = check_count("ic", srs->vk.ic_len, w->n_inputs, err);
+
+    if (ret == 0)
+        ret = check_count("h", srs->h_len, ((uint64_t)1 << w->log2_domain) - 1, err);
+    if (ret == 0)
+        ret = check_count("l", srs->l_len, w->n_aux, err);
+    if (ret == 0)
+        ret = check_count("a", srs->a_len, (uint64_t)w->n_inputs + w->a_aux_total, err);
+    if (ret == 0)
+        ret = check_count("b", srs->b_len, (uint64_t)w->b_input_total + w->b_aux_total, err);
+    return ret;
+}
+
+/* Appends the values whose bit is set (all of them with density == NULL) and returns the new length. */
+static size_t gather(fr_t *out, size_t at, const fr_t *values, const uint64_t *density, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!density || density[i / 64] >> (i % 64) & 1)
+            out[at++] = values[i];
+    return at;
+}
+
+/* The sums over the variables that occur in A and B, whose values are gathered in `scalars`. */
+static int sum_dense(struct backend *be, const struct srs *srs, const struct assignment *w,
+                     fr_t *scalars, struct groth16_sums *out, struct errmsg *err)
+{
+    size_t len = gather(scalars, 0, w->inputs, NULL, w->n_inputs);
+
+    len = gather(scalars, len, w->aux, w->a_aux_density, w->n_aux);
+    int ret = be->ops->msm_g1(be, &out->a, srs->a, scalars, len, err);
+    if (ret < 0)
+        return ret;
+    len = gather(scalars, 0, w->inputs, w->b_input_density, w->n_inputs);
+    len = gather(scalars, len, w->aux, w->b_aux_density, w->n_aux);
+    ret = be->ops->msm_g1(be, &out->b_g1, srs->b_g1, scalars, len, err);
+    if (ret < 0)
+        return ret;
+    return be->ops->msm_g2(be, &out->b_g2, srs->b_g2, scalars, len, err);
+}
+
+static int sum_variables(struct backend *be, const struct srs *srs, const struct assignment *w,
+                         struct groth16_sums *out, struct errmsg *err)
+{
+    size_t len = srs->a_len > srs->b_len ? srs->a_len : srs->b_len;
+    int ret = be->ops->msm_g1(be, &out->l, srs->l, w->aux, w->n_aux, err);
+
+    if (ret < 0)
+        return ret;
+    fr_t *scalars = malloc(len * sizeof(*scalars));
+    if (!scalars)
+        return errmsg_set(err, -ENOMEM, "no memory for %zu scalars", len);
+    ret = sum_dense(be, srs, w, scalars, out, err);
+    free(scalars);
+    return ret;
+}
+
+int groth16_sums(struct backend *be, const struct srs *srs, struct assignment *w,
+                 struct groth16_sums *out, struct errmsg *err)
+{
+    struct groth16_sums sums = {0};
+    int ret = check_counts(srs, w, err);
+
+    if (ret == 0)
+        ret = compute_h(be, w, err);
+    if (ret == 0)
+        ret = be->ops->msm_g1(be, &sums.h, srs->h, w->a, srs->h_len, err);
+    if (ret == 0)
+        ret = sum_variables(be, srs, w, &sums, err);
+    if (ret == 0)
+        *out = sums;
+    return ret;
+}
+
+static void g1_add_affine(g1_t *out, const g1_affine_t *p)
+{
+    blst_p1_add_or_double_affine(out, out, p);
+}
+
+static void g1_mul_affine_add(g1_t *out, const g1_affine_t *base, const fr_t *scalar)
+{
+    g1_t p;
+
+    blst_p1_from_affine(&p, base);
+    g1_mul_add(out, &p, scalar);
+}
+
+/* B = beta + SB2 + s delta */
+static void assemble_b(const struct vk *vk, const struct groth16_sums *sums, const fr_t *s,
+                       g2_affine_t *out)
+{
+    g2_t b = sums->b_g2, delta;
+
+    blst_p2_add_or_double_affine(&b, &b, &vk->beta_g2);
+    blst_p2_from_affine(&delta, &vk->delta_g2);
+    g2_mul_add(&b, &delta, s);
+    blst_p2_to_affine(out, &b);
+}
+
+/* C = H + L + s SA + r SB1 + s alpha + r beta + r s delta */
+static void assemble_c(const struct vk *vk, const struct groth16_sums *sums, const fr_t *r,
+                       const fr_t *s, g1_affine_t *out)
+{
+    fr_t rs;
+    g1_t c = sums->h;
+
+    fr_mul(&rs, r, s);
+    blst_p1_add_or_double(&c, &c, &sums->l);
+    g1_mul_add(&c, &sums->a, s);
+    g1_mul_add(&c, &sums->b_g1, r);
+    g1_mul_affine_add(&c, &vk->alpha_g1, s);
+    g1_mul_affine_add(&c, &vk->beta_g1, r);
+    g1_mul_affine_add(&c, &vk->delta_g1, &rs);
+    blst_p1_to_affine(out, &c);
+    explicit_bzero(&rs, sizeof(rs));
+}
+
+void groth16_assemble(const struct vk *vk, const struct groth16_sums *sums, const fr_t *r,
+                      const fr_t *s, struct proof *out)
+{
+    g1_t a = sums->a; /* A = alpha + SA + r delta */
+
+    g1_add_affine(&a, &vk->alpha_g1);
+    g1_mul_affine_add(&a, &vk->delta_g1, r);
+    blst_p1_to_affine(&out->a, &a);
+    assemble_b(vk, sums, s, &out->b);
+    assemble_c(vk, sums, r, s, &out->c);
+}
+
+/* Uniform below the modulus: 255 random bits, again until they are. */
+static int draw_scalar(fr_t *out, struct errmsg *err)
+{
+    uint8_t bytes[FR_BYTES];
+    bool done = false;
+
+    while (!done) {
+        ssize_t n = getrandom(bytes, sizeof(bytes), 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n != (ssize_t)sizeof(bytes))
+            return errmsg_set(err, n < 0 ? -errno : -EIO, "no randomness from the kernel");
+        bytes[31] &= 0x7f;
+        done = fr_from_bytes(out, bytes);
+    }
+    explicit_bzero(bytes, sizeof(bytes));
+    return 0;
+}
+
+int groth16_prove(struct backend *be, const struct srs *srs, struct assignment *w,
+                  struct proof *out, struct errmsg *err)
+{
+    struct groth16_sums sums;
+    struct proof proof, again;
+    uint8_t bytes[PROOF_BYTES];
+    fr_t r = {0}, s = {0};
+    int ret = groth16_sums(be, srs, w, &sums, err);
+
+    if (ret == 0)
+        ret = draw_scalar(&r, err);
+    if (ret == 0)
+        ret = draw_scalar(&s, err);
+    if (ret < 0)
+        goto out;
+    groth16_assemble(&srs->vk, &sums, &r, &s, &proof);
+    /* What leaves here is read back first: a proof that cannot be decoded shows a fault of this machine. */
+    proof_encode(bytes, &proof);
+    ret = proof_decode(&again, bytes, err);
+    if (ret < 0)
+        errmsg_prefix(err, ret, "the proof just made");
+    else
+        *out = again;
+out:
+    explicit_bzero(&r, sizeof(r));
+    explicit_bzero(&s, sizeof(s));
+    return ret;
+}

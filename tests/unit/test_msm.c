@@ -1,0 +1,300 @@
+/*
+ * Sums over bases k_i * G, which must be (sum of s_i k_i) * G, in the shapes that a sum can go wrong at.
+ */
+#include "gpu/cpu/msm.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpu/cpu/bucket_sum.h"
+#include "gpu/cpu/fixed_base.h"
+#include "tests/lib/naive_backend.h"
+#include "tests/lib/random_group.h"
+#include "tests/lib/suite.h"
+
+#define SEED 0x70726f6f66640004
+
+/* Bases with known logarithms. */
+struct bases {
+    size_t len;
+    fr_t *logs;
+    g1_affine_t *g1;
+    g2_affine_t *g2;
+};
+
+/* Fills in the points of the logarithms. */
+static void bases_make(struct bases *b)
+{
+    struct fixed_base *t1 = NULL, *t2 = NULL;
+
+    b->g1 = calloc(b->len + 1, sizeof(*b->g1));
+    b->g2 = calloc(b->len + 1, sizeof(*b->g2));
+    ck_assert_int_eq(fixed_base_g1_create(blst_p1_affine_generator(), 8, NULL, &t1, NULL), 0);
+    ck_assert_int_eq(fixed_base_g2_create(blst_p2_affine_generator(), 8, NULL, &t2, NULL), 0);
+    ck_assert_int_eq(fixed_base_g1_mul(t1, NULL, b->logs, b->len, b->g1, NULL), 0);
+    ck_assert_int_eq(fixed_base_g2_mul(t2, NULL, b->logs, b->len, b->g2, NULL), 0);
+    fixed_base_destroy(t1);
+    fixed_base_destroy(t2);
+}
+
+/* Distinct ones, with a few of every oddity: infinity, equal neighbours, opposite neighbours. */
+static void bases_random(struct bases *b, size_t len, struct random *rng)
+{
+    b->len = len;
+    b->logs = calloc(len + 1, sizeof(*b->logs));
+    for (size_t i = 0; i < len; i++) {
+        uint64_t dice = random_u64(rng) % 32;
+        b->logs[i] = random_fr(rng);
+        if (dice == 0)
+            b->logs[i] = fr_from_u64(0);
+        else if (dice == 1 && i > 0)
+            b->logs[i] = b->logs[i - 1];
+        else if (dice == 2 && i > 0)
+            fr_neg(&b->logs[i], &b->logs[i - 1]);
+    }
+    bases_make(b);
+}
+
+static void bases_free(struct bases *b)
+{
+    free(b->logs);
+    free(b->g1);
+    free(b->g2);
+}
+
+static void check_sum(const struct bases *b, const fr_t *scalars, size_t len,
+                      struct workers *workers)
+{
+    fr_t log = {0}, term;
+    union point sum;
+    g1_affine_t p, p_want;
+    g2_affine_t q, q_want;
+
+    for (size_t i = 0; i < len; i++) {
+        fr_mul(&term, &scalars[i], &b->logs[i]);
+        fr_add(&log, &log, &term);
+    }
+    ck_assert_int_eq(msm_run(&group_g1, workers, &sum, b->g1, scalars, len, NULL), 0);
+    blst_p1_to_affine(&p, &sum.g1);
+    p_want = g1_of(&log);
+    ck_assert_mem_eq(&p, &p_want, sizeof(p));
+    ck_assert_int_eq(msm_run(&group_g2, workers, &sum, b->g2, scalars, len, NULL), 0);
+    blst_p2_to_affine(&q, &sum.g2);
+    q_want = g2_of(&log);
+    ck_assert_mem_eq(&q, &q_want, sizeof(q));
+}
+
+/* What the scalars of one sum look like. */
+enum shape {
+    SHAPE_RANDOM,
+    SHAPE_WITNESS,
+    SHAPE_SMALL,
+    SHAPE_POWERS,
+    SHAPE_EQUAL,
+    SHAPE_ONES,
+    SHAPE_MINUS_ONES,
+    SHAPE_ZEROS,
+    SHAPE_ONE_BUCKET,
+    SHAPES
+};
+
+static fr_t draw(enum shape shape, struct random *rng)
+{
+    uint64_t v = random_u64(rng);
+    fr_t out, two = fr_from_u64(2);
+
+    switch (shape) {
+    case SHAPE_RANDOM:
+        return random_fr(rng);
+    case SHAPE_WITNESS:
+        if (v % 64 == 0)
+            return random_fr(rng);
+        out = fr_from_u64(v >> 8 & 1);
+        return out;
+    case SHAPE_SMALL:
+        return fr_from_u64(v >> 32);
+    case SHAPE_POWERS:
+        out = fr_from_u64(1);
+        for (uint64_t i = 0; i < v % 255; i++)
+            fr_mul(&out, &out, &two);
+        if (v >> 63)
+            fr_neg(&out, &out);
+        return out;
+    case SHAPE_EQUAL:
+        return fr_from_u64(0x123456789abcdef1);
+    case SHAPE_ONES:
+        return fr_from_u64(1);
+    case SHAPE_MINUS_ONES:
+        out = fr_from_u64(1);
+        fr_neg(&out, &out);
+        return out;
+    case SHAPE_ZEROS:
+        return fr_from_u64(0);
+    case SHAPE_ONE_BUCKET: /* one window alone, and one bucket in it up to the sign */
+        out = fr_from_u64(3);
+        if (v & 1)
+            fr_neg(&out, &out);
+        return out;
+    default:
+        ck_abort_msg("no such shape");
+    }
+}
+
+/* Every shape, on one to four threads, at lengths around those where something changes. */
+START_TEST(msm__equals_the_sum_of_logarithms)
+{
+    static const size_t lens[] = {0, 1, 2, 3, 5, 31, 64, 257, 1023, 1024, 4095, 4097, 9000};
+    struct random rng = {SEED};
+    struct workers *workers = NULL;
+    struct bases b;
+
+    ck_assert_int_eq(workers_create(1 + (unsigned)_i % 4, &workers, NULL), 0);
+    bases_random(&b, lens[ARRAY_LEN(lens) - 1], &rng);
+    fr_t *scalars = calloc(b.len, sizeof(*scalars));
+    for (size_t k = 0; k < ARRAY_LEN(lens); k++) {
+        for (size_t i = 0; i < lens[k]; i++)
+            scalars[i] = draw((enum shape)_i, &rng);
+        check_sum(&b, scalars, lens[k], workers);
+    }
+    free(scalars);
+    bases_free(&b);
+    workers_destroy(workers);
+}
+END_TEST
+
+/* More than one chunk of scalars; all bases equal, so that every bucket doubles and cancels all the time. */
+START_TEST(msm__equal_bases)
+{
+    struct random rng = {SEED};
+    struct workers *workers = NULL;
+    struct bases b = {.len = 40000};
+
+    ck_assert_int_eq(workers_create(2, &workers, NULL), 0);
+    b.logs = calloc(b.len, sizeof(*b.logs));
+    for (size_t i = 0; i < b.len; i++)
+        b.logs[i] = fr_from_u64(77);
+    bases_make(&b);
+    fr_t *scalars = calloc(b.len, sizeof(*scalars));
+    for (size_t i = 0; i < b.len; i++)
+        scalars[i] = draw(_i ? SHAPE_WITNESS : SHAPE_RANDOM, &rng);
+    check_sum(&b, scalars, b.len, workers);
+    free(scalars);
+    bases_free(&b);
+    workers_destroy(workers);
+}
+END_TEST
+
+START_TEST(msm__equals_the_naive_backend)
+{
+    enum { LEN = 100 };
+    struct random rng = {SEED};
+    struct backend *cpu = NULL, *naive = NULL;
+    struct bases b;
+    fr_t scalars[LEN];
+    g1_t p, p_want;
+    g2_t q, q_want;
+
+    bases_random(&b, LEN, &rng);
+    ck_assert_int_eq(backend_cpu_create(NULL, &cpu, NULL), 0);
+    ck_assert_int_eq(backend_naive_create(&naive), 0);
+    for (size_t i = 0; i < LEN; i++)
+        scalars[i] = draw((enum shape)(i % SHAPES), &rng);
+    ck_assert_int_eq(cpu->ops->msm_g1(cpu, &p, b.g1, scalars, LEN, NULL), 0);
+    ck_assert_int_eq(naive->ops->msm_g1(naive, &p_want, b.g1, scalars, LEN, NULL), 0);
+    ck_assert(blst_p1_is_equal(&p, &p_want));
+    ck_assert_int_eq(cpu->ops->msm_g2(cpu, &q, b.g2, scalars, LEN, NULL), 0);
+    ck_assert_int_eq(naive->ops->msm_g2(naive, &q_want, b.g2, scalars, LEN, NULL), 0);
+    ck_assert(blst_p2_is_equal(&q, &q_want));
+    bases_free(&b);
+    backend_destroy(cpu);
+    backend_destroy(naive);
+}
+END_TEST
+
+START_TEST(msm__refuses_what_does_not_fit_its_indices)
+{
+    union point sum;
+    struct errmsg err;
+
+    ck_assert_int_eq(msm_run(&group_g1, NULL, &sum, NULL, NULL, MSM_LEN_MAX + 1, &err), -EINVAL);
+}
+END_TEST
+
+/* Lists that end anywhere, empty ones among them, and one that is longer than a round. */
+START_TEST(summer_add_lists__any_division_into_lists)
+{
+    enum { LEN = 10000, LISTS = 60 };
+    struct random rng = {SEED};
+    struct bases b;
+    struct summer *s = summer_create(&group_g1);
+    base_ref *refs = calloc(LEN, sizeof(*refs));
+    uint32_t start[LISTS + 1] = {0};
+    g1_affine_t sums[LISTS] = {0};
+
+    bases_random(&b, LEN, &rng);
+    for (size_t i = 0; i < LEN; i++)
+        refs[i] = base_ref_make(random_u64(&rng) % LEN, random_u64(&rng) & 1);
+    for (size_t k = 1; k < LISTS; k++)
+        start[k] = start[k - 1] + (uint32_t)(k % 3 ? random_u64(&rng) % 90 : 0);
+    start[LISTS] = LEN; /* the last one: the rest */
+    summer_add_lists(s, b.g1, refs, start, LISTS, sums);
+    for (size_t k = 0; k < LISTS; k++) {
+        fr_t log = {0};
+        for (uint32_t i = start[k]; i < start[k + 1]; i++)
+            (refs[i] & 1 ? fr_sub : fr_add)(&log, &log, &b.logs[refs[i] >> 1]);
+        g1_affine_t want = g1_of(&log);
+        ck_assert_mem_eq(&sums[k], &want, sizeof(want));
+    }
+    free(refs);
+    bases_free(&b);
+    summer_destroy(s);
+}
+END_TEST
+
+START_TEST(summer_weigh__equals_the_weighted_sum)
+{
+    static const size_t lens[] = {0, 1, 2, 511, 512, 513, 1500};
+    struct random rng = {SEED};
+    struct bases b;
+    struct summer *s = summer_create(&group_g2);
+
+    bases_random(&b, 1500, &rng);
+    for (size_t k = 0; k < ARRAY_LEN(lens); k++) {
+        uint64_t first = 1 + random_u64(&rng) % 1000;
+        fr_t log = {0}, term;
+        union point sum;
+        g2_affine_t got, want;
+
+        for (size_t i = 0; i < lens[k]; i++) {
+            fr_t weight = fr_from_u64(first + i);
+            fr_mul(&term, &weight, &b.logs[i]);
+            fr_add(&log, &log, &term);
+        }
+        summer_weigh(s, &sum, b.g2, lens[k], first);
+        blst_p2_to_affine(&got, &sum.g2);
+        want = g2_of(&log);
+        ck_assert_mem_eq(&got, &want, sizeof(want));
+    }
+    bases_free(&b);
+    summer_destroy(s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("msm");
+    TCase *tc = tcase_create("msm");
+
+    printf("seed %llx\n", (unsigned long long)SEED);
+    tcase_set_timeout(tc, 300);
+    tcase_add_loop_test(tc, msm__equals_the_sum_of_logarithms, 0, SHAPES);
+    tcase_add_loop_test(tc, msm__equal_bases, 0, 2);
+    tcase_add_test(tc, msm__equals_the_naive_backend);
+    tcase_add_test(tc, msm__refuses_what_does_not_fit_its_indices);
+    tcase_add_test(tc, summer_add_lists__any_division_into_lists);
+    tcase_add_test(tc, summer_weigh__equals_the_weighted_sum);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}
