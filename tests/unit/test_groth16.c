@@ -1,0 +1,193 @@
+/*
+ * The prover on small random systems: the exact proof from the trapdoor, the verifier's word on it, and the naive backend
+ * in place of the real one.
+ */
+#include "gpu/groth16.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/lib/naive_backend.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/toy_system.h"
+
+#define SEED 0x70726f6f66640005
+
+static const size_t sizes[] = {1, 2, 3, 5, 12, 30, 61, 100, 700, 3000};
+
+static struct toy *make_toy(int i, struct random *rng)
+{
+    rng->state = SEED + (uint64_t)i;
+    return toy_create(sizes[i], 1 + (uint32_t)i % 5, rng);
+}
+
+static void check_proof(struct backend *be, struct toy *t, const fr_t *r, const fr_t *s)
+{
+    struct groth16_sums sums;
+    struct proof got, want;
+    uint8_t got_bytes[PROOF_BYTES], want_bytes[PROOF_BYTES];
+    struct errmsg err = {""};
+
+    toy_fill_rows(t);
+    ck_assert_msg(groth16_sums(be, &t->srs, &t->w, &sums, &err) == 0, "%s", err.text);
+    groth16_assemble(&t->srs.vk, &sums, r, s, &got);
+    toy_expected(t, r, s, &want);
+    proof_encode(got_bytes, &got);
+    proof_encode(want_bytes, &want);
+    ck_assert_mem_eq(got_bytes, want_bytes, PROOF_BYTES);
+}
+
+START_TEST(groth16_sums__give_the_exact_proof)
+{
+    struct random rng;
+    struct toy *t = make_toy(_i, &rng);
+    struct workers *workers = NULL;
+    struct backend *cpu = NULL, *naive = NULL;
+    fr_t zero = {0}, three = fr_from_u64(3), r = random_fr(&rng), s = random_fr(&rng);
+
+    ck_assert_int_eq(workers_create(1 + (unsigned)_i % 3, &workers, NULL), 0);
+    ck_assert_int_eq(backend_cpu_create(workers, &cpu, NULL), 0);
+    ck_assert_int_eq(backend_naive_create(&naive), 0);
+    check_proof(cpu, t, &zero, &zero);
+    check_proof(cpu, t, &three, &r);
+    check_proof(cpu, t, &r, &s);
+    if (sizes[_i] <= 100)
+        check_proof(naive, t, &r, &s);
+    backend_destroy(cpu);
+    backend_destroy(naive);
+    workers_destroy(workers);
+    toy_destroy(t);
+}
+END_TEST
+
+START_TEST(groth16_prove__verifies_and_never_repeats)
+{
+    struct random rng;
+    struct toy *t = make_toy(_i, &rng);
+    struct backend *be = NULL;
+    struct proof first, second;
+    bool valid = false;
+
+    ck_assert_int_eq(backend_cpu_create(NULL, &be, NULL), 0);
+    ck_assert_int_eq(groth16_prove(be, &t->srs, &t->w, &first, NULL), 0);
+    toy_fill_rows(t);
+    ck_assert_int_eq(groth16_prove(be, &t->srs, &t->w, &second, NULL), 0);
+    ck_assert_mem_ne(&first.a, &second.a, sizeof(first.a));
+    ck_assert_mem_ne(&first.b, &second.b, sizeof(first.b));
+    ck_assert_mem_ne(&first.c, &second.c, sizeof(first.c));
+    size_t public_len = t->w.n_inputs - 1;
+    fr_t *inputs = calloc(public_len + 1, sizeof(*inputs)), one = fr_from_u64(1);
+    memcpy(inputs, t->w.inputs + 1, public_len * sizeof(*inputs));
+    const struct proof *proofs[] = {&first, &second};
+    for (size_t i = 0; i < ARRAY_LEN(proofs); i++) {
+        ck_assert_int_eq(groth16_verify(&t->srs.vk, inputs, public_len, proofs[i], &valid, NULL),
+                         0);
+        ck_assert(valid);
+    }
+    if (public_len > 0) { /* another statement */
+        fr_add(&inputs[0], &inputs[0], &one);
+        ck_assert_int_eq(groth16_verify(&t->srs.vk, inputs, public_len, &first, &valid, NULL), 0);
+        ck_assert(!valid);
+    }
+    free(inputs);
+    backend_destroy(be);
+    toy_destroy(t);
+}
+END_TEST
+
+/* A row of the assignment that its variables do not satisfy: a proof comes out, and does not verify. */
+START_TEST(groth16_prove__false_row_makes_an_invalid_proof)
+{
+    struct random rng;
+    struct toy *t = make_toy(5, &rng);
+    struct backend *be = NULL;
+    struct proof proof;
+    bool valid = true;
+    fr_t one = fr_from_u64(1);
+
+    ck_assert_int_eq(backend_cpu_create(NULL, &be, NULL), 0);
+    fr_add(&t->w.a[0], &t->w.a[0], &one);
+    ck_assert_int_eq(groth16_prove(be, &t->srs, &t->w, &proof, NULL), 0);
+    ck_assert_int_eq(
+        groth16_verify(&t->srs.vk, t->w.inputs + 1, t->w.n_inputs - 1, &proof, &valid, NULL), 0);
+    ck_assert(!valid);
+    backend_destroy(be);
+    toy_destroy(t);
+}
+END_TEST
+
+START_TEST(groth16_sums__refuse_parameters_of_another_circuit)
+{
+    static const char *const names[] = {"ic", "h", "l", "a", "b"};
+    struct random rng;
+    struct toy *t = make_toy(6, &rng);
+    struct backend *be = NULL;
+    struct groth16_sums sums;
+    struct errmsg err;
+    char want[64];
+
+    ck_assert_int_eq(backend_cpu_create(NULL, &be, NULL), 0);
+    struct srs srs = t->srs;
+    size_t *counts[] = {NULL, &srs.h_len, &srs.l_len, &srs.a_len, &srs.b_len};
+    if (_i == 0)
+        srs.vk.ic_len--;
+    else
+        --*counts[_i];
+    ck_assert_int_eq(groth16_sums(be, &srs, &t->w, &sums, &err), -EINVAL);
+    snprintf(want, sizeof(want), " points in %s,", names[_i]);
+    ck_assert_ptr_nonnull(strstr(err.text, want));
+    backend_destroy(be);
+    toy_destroy(t);
+}
+END_TEST
+
+/* The CPU backend with a fault in one transform, as broken memory would make it. */
+static struct backend *honest;
+
+static int faulty_ntt(struct backend *be, fr_t *v, uint32_t log2_len, enum ntt_kind kind,
+                      struct errmsg *err)
+{
+    int ret = honest->ops->ntt(honest, v, log2_len, kind, err);
+
+    (void)be;
+    v[(size_t)1 << log2_len >> 1].l[0] ^= kind == NTT_COSET;
+    return ret;
+}
+
+START_TEST(groth16_sums__notice_a_wrong_transform)
+{
+    struct random rng;
+    struct toy *t = make_toy(7, &rng);
+    struct backend_ops ops;
+    struct backend faulty = {.ops = &ops};
+    struct groth16_sums sums;
+    struct errmsg err;
+
+    ck_assert_int_eq(backend_cpu_create(NULL, &honest, NULL), 0);
+    ops = *honest->ops;
+    ops.ntt = faulty_ntt;
+    ck_assert_int_eq(groth16_sums(&faulty, &t->srs, &t->w, &sums, &err), -EBADMSG);
+    ck_assert_ptr_nonnull(strstr(err.text, "transforms are wrong"));
+    backend_destroy(honest);
+    toy_destroy(t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("groth16");
+    TCase *tc = tcase_create("groth16");
+
+    printf("seed %llx\n", (unsigned long long)SEED);
+    tcase_set_timeout(tc, 300);
+    tcase_add_loop_test(tc, groth16_sums__give_the_exact_proof, 0, (int)ARRAY_LEN(sizes));
+    tcase_add_loop_test(tc, groth16_prove__verifies_and_never_repeats, 0,
+                        (int)ARRAY_LEN(sizes) - 1);
+    tcase_add_test(tc, groth16_prove__false_row_makes_an_invalid_proof);
+    tcase_add_loop_test(tc, groth16_sums__refuse_parameters_of_another_circuit, 0, 5);
+    tcase_add_test(tc, groth16_sums__notice_a_wrong_transform);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}
