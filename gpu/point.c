@@ -86,7 +86,10 @@ enum point_fault g1_decode(g1_affine_t *out, const uint8_t bytes[G1_BYTES])
         return flags_fault(bytes, G1_BYTES);
     bool x = fp_decode(&out->x, bytes);
     bool y = fp_decode(&out->y, bytes + FP_BYTES);
-    return x && y ? POINT_OK : POINT_NOT_CANONICAL;
+    if (!x || !y)
+        return POINT_NOT_CANONICAL;
+    /* (0, 0) stands for infinity in memory, but is not its encoding. */
+    return g1_affine_is_infinity(out) ? POINT_OFF_CURVE : POINT_OK;
 }
 
 enum point_fault g2_decode(g2_affine_t *out, const uint8_t bytes[G2_BYTES])
@@ -98,7 +101,9 @@ enum point_fault g2_decode(g2_affine_t *out, const uint8_t bytes[G2_BYTES])
         return flags_fault(bytes, G2_BYTES);
     for (size_t i = 0; i < ARRAY_LEN(order); i++)
         canonical &= fp_decode(order[i], bytes + i * FP_BYTES);
-    return canonical ? POINT_OK : POINT_NOT_CANONICAL;
+    if (!canonical)
+        return POINT_NOT_CANONICAL;
+    return g2_affine_is_infinity(out) ? POINT_OFF_CURVE : POINT_OK;
 }
 
 enum point_fault g1_decode_checked(g1_affine_t *out, const uint8_t bytes[G1_BYTES])

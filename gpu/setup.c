@@ -446,6 +446,14 @@ static void setup_fini(struct setup *s)
     free(s->bytes);
 }
 
+bool setup_made(const struct vk *vk)
+{
+    fr_t alpha = label_scalar("alpha");
+    g1_affine_t ours = g1_times(&alpha);
+
+    return blst_p1_affine_is_equal(&vk->alpha_g1, &ours);
+}
+
 int setup_run(const struct sector_size *size, const struct setup_options *opt, bool *made,
               struct errmsg *err)
 {

@@ -5,7 +5,7 @@
 #ifndef GPU_SETUP_H
 #define GPU_SETUP_H
 
-#include "numa/base.h"
+#include "gpu/vk.h"
 #include "numa/circuit/sector.h"
 #include "numa/workers.h"
 
@@ -21,5 +21,8 @@ struct setup_options {
  * overwritten (-EEXIST). -ENOSPC, -EIO, -ENOMEM. */
 int setup_run(const struct sector_size *size, const struct setup_options *opt, bool *made,
               struct errmsg *err);
+
+/* Whether a key is one of these: they have alpha in common, whatever the size. */
+bool setup_made(const struct vk *vk);
 
 #endif

@@ -8,9 +8,17 @@
 #define GPU_SRS_H
 
 #include "gpu/curve.h"
-#include "gpu/verify.h"
+#include "gpu/srs_counts.h"
+#include "gpu/vk.h"
 #include "numa/circuit/sector.h"
 #include "numa/workers.h"
+
+/* Why the points of a file are believed. */
+enum srs_trust {
+    SRS_DIGEST,     /* the file has the published digest */
+    SRS_CHECKED,    /* every point was checked: on its curve, in the subgroup */
+    SRS_REMEMBERED, /* one of the two at an earlier start, and the file has not changed since */
+};
 
 struct srs {
     const struct sector_size *size;
@@ -19,12 +27,14 @@ struct srs {
     size_t h_len, l_len, a_len, b_len;
     g1_affine_t *h, *l, *a, *b_g1;
     g2_affine_t *b_g2;
-    bool insecure; /* development parameters: the marker is beside the file */
+    bool insecure; /* development parameters: the marker is beside the file, or the key is theirs */
+    enum srs_trust trust;
     char path[4096];
 };
 
 struct srs_options {
-    const char *dir; /* NULL: srs_search's order */
+    const char *dir; /* NULL: the order of srs_find */
+    const char *memory; /* file that remembers what was trusted (trusted.h); NULL: the user's own, "": none */
     struct workers *workers;
     /* Progress in bytes, or NULL. Called from the calling thread. */
     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
@@ -33,10 +43,22 @@ struct srs_options {
 
 /* Opens the parameters of `size`, checks and loads them. Returns 0 with *out set (end it with
  * srs_close), -ENOENT (err names every directory that was searched), -EBADMSG (err: what, section,
- * index), -ENOMEM, -EIO. */
+ * index; also a file that changed or ended
+ * while it was read), -ENOMEM, -EIO. */
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err);
 void srs_close(struct srs *srs);
+
+/* A file whose place is known; what srs_open makes of size and directory. */
+struct srs_source {
+    const char *path;
+    struct srs_counts counts;
+    const char *digest; /* published, hex; NULL: there is none */
+};
+
+/* srs_open from there on. `size` may be NULL. */
+int srs_load(const struct srs_source *source, const struct sector_size *size,
+             const struct srs_options *opt, struct srs **out, struct errmsg *err);
 
 /* Only the verifying key of `size`: from the .vk, else from the head of the .params. */
 int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out, bool *insecure,

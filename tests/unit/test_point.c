@@ -123,6 +123,18 @@ START_TEST(decode_checked__off_the_curve)
 }
 END_TEST
 
+/* All zero is infinity in memory, but in a file it is just a point off the curve. */
+START_TEST(decode__zeros)
+{
+    static const uint8_t zeros[G2_BYTES];
+    g1_affine_t p1;
+    g2_affine_t p2;
+
+    ck_assert_int_eq(g1_decode(&p1, zeros), POINT_OFF_CURVE);
+    ck_assert_int_eq(g2_decode(&p2, zeros), POINT_OFF_CURVE);
+}
+END_TEST
+
 static const uint32_t g1_orders[] = {3, 11, 10177, 859267, 52437899};
 static const uint32_t g2_orders[] = {13, 23, 2713, 11953, 262069};
 
@@ -162,6 +174,7 @@ int main(void)
     tcase_add_test(tc, decode__coordinate_not_below_the_modulus);
     tcase_add_test(tc, decode__flags_and_infinity);
     tcase_add_test(tc, decode_checked__off_the_curve);
+    tcase_add_test(tc, decode__zeros);
     tcase_add_loop_test(tc, g1_decode_checked__outside_the_subgroup, 0, ARRAY_LEN(g1_orders));
     tcase_add_loop_test(tc, g2_decode_checked__outside_the_subgroup, 0, ARRAY_LEN(g2_orders));
     suite_add_tcase(s, tc);
