@@ -161,6 +161,16 @@ lint:
 	$(Q)clang-tidy --quiet --checks='-*,clang-analyzer-*,bugprone-*,performance-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' \
 		$(LIB_SRCS) $(PROGRAM_SRCS) -- $(filter-out -M%,$(OUR_CFLAGS))
 
+# The engine goes beside proofd, which looks for it there.
+INSTALL ?= install
+install: all
+	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin sbin share/man/man1 share/man/man5 share/man/man8)
+	$(Q)$(INSTALL) -m 755 $(BUILD)/proofctl $(DESTDIR)$(PREFIX)/bin/
+	$(Q)$(INSTALL) -m 755 $(BUILD)/proofd $(BUILD)/proofd-engine $(DESTDIR)$(PREFIX)/sbin/
+	$(Q)$(INSTALL) -m 644 doc/man/proofctl.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	$(Q)$(INSTALL) -m 644 doc/man/proofd.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
+	$(Q)$(INSTALL) -m 644 doc/man/proofd.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+
 format:
 	clang-format -i $(wildcard numa/*.[ch] numa/circuit/*.[ch] gpu/*.[ch] gpu/cpu/*.[ch] daemon/*.[ch] \
 		fuse/*.[ch] tests/*/*.[ch])

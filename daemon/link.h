@@ -53,7 +53,10 @@ struct link_done {
 struct link_failed {
     uint64_t job;
     uint32_t partition;
-    int32_t code; /* negative errno; -EAGAIN: back to the queue; -EILSEQ: a proof did not verify */
+    /* Negative errno. -EAGAIN, -ECANCELED: back to the queue; -ENOMEM, -EIO: back to the queue, a few
+     * times; -ENOKEY: the parameters cannot be used, back to the queue after a pause; any other (-EILSEQ:
+     * no proof verified): the job fails. */
+    int32_t code;
     char text[768];
 };
 

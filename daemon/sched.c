@@ -20,6 +20,7 @@
 
 #define SILENCE_MS 60000
 #define JOURNAL_RETRY_MS 5000
+#define PARAMS_RETRY_MS 5000
 #define STOP_GRACE_MS 3000
 #define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
 #define NEVER INT64_MAX
@@ -46,9 +47,11 @@ struct engine {
     struct flight flights[SCHED_IN_FLIGHT_MAX];
     size_t flights_len;
     char last_end[256];
+    int64_t hold_until; /* given nothing before; 0: no hold */
+    char waits_for[768];
 };
 
-/* How often a partition was in an engine that died. */
+/* How often a partition was in an engine that died, or failed for a reason that may pass. */
 struct strike {
     uint64_t job;
     uint32_t partition, count;
@@ -167,16 +170,18 @@ static void give_back(struct sched *s, uint64_t job, uint32_t partition)
 }
 
 /* The engine is to blame, or the partition is: back to the queue, but not for ever. */
-static void strike_out(struct sched *s, uint64_t job, uint32_t partition, const char *what)
+static void strike_out(struct sched *s, uint64_t job, uint32_t partition, uint32_t tries,
+                       const char *what)
 {
-    char text[512];
+    char text[1024];
 
-    if (jobs_cancelled(s->opt.jobs, job) || add_strike(s, job, partition) < SCHED_STRIKES) {
+    if (jobs_cancelled(s->opt.jobs, job) || add_strike(s, job, partition) < tries) {
         give_back(s, job, partition);
         return;
     }
-    snprintf(text, sizeof(text), "partition %" PRIu32 ": given up after %d tries, the last: %s",
-             partition, SCHED_STRIKES, what);
+    snprintf(text, sizeof(text),
+             "partition %" PRIu32 ": given up after %" PRIu32 " tries, the last: %s", partition, tries,
+             what);
     log_err(log_u64("job", job), log_u64("partition", partition), log_str("msg", text));
     forget_strikes(s, job, partition);
     s->failed++;
@@ -254,7 +259,7 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how)
     tell(s, e, what);
     snprintf(what, sizeof(what), "the engine ended: %s", how);
     for (size_t i = 0; i < len; i++)
-        strike_out(s, flights[i].job, flights[i].partition, what);
+        strike_out(s, flights[i].job, flights[i].partition, SCHED_STRIKES, what);
 }
 
 static void kill_engine(struct sched *s, struct engine *e, const char *why)
@@ -374,6 +379,8 @@ static void on_done(struct sched *s, struct engine *e, const struct link_done *d
     const struct partition_report *r = &d->report;
 
     e->failures = 0;
+    e->hold_until = 0;
+    e->waits_for[0] = '\0';
     fill_engine(s, e); /* before the disk: the engine must not wait for it */
     log_info(log_u64("job", d->job), log_u64("partition", d->partition), log_i64("node", e->node),
              log_str("stage", "verified"), log_u64("synthesis_ms", (uint64_t)r->synthesis_ms),
@@ -385,17 +392,32 @@ static void on_done(struct sched *s, struct engine *e, const struct link_done *d
         keep_unwritten(s, d, ret);
 }
 
+/* Parameters that were there when the job was accepted: whoever took them away may bring them back. */
+static void wait_for_params(struct sched *s, struct engine *e, const struct link_failed *f)
+{
+    if (!e->hold_until)
+        log_err(log_u64("job", f->job), log_i64("node", e->node),
+                log_str("msg", "waiting for parameters"), log_str("error", f->text));
+    e->hold_until = now_ms() + s->opt.params_retry_ms;
+    snprintf(e->waits_for, sizeof(e->waits_for), "%s", f->text);
+    strike_out(s, f->job, f->partition, SCHED_PARAMS_TRIES, f->text);
+}
+
 /* Input errors fail the job, troubles of the engine send the partition round again. */
-static void on_failed(struct sched *s, const struct engine *e, const struct link_failed *f)
+static void on_failed(struct sched *s, struct engine *e, const struct link_failed *f)
 {
     if (f->code == -EAGAIN || f->code == -ECANCELED) {
         give_back(s, f->job, f->partition);
         return;
     }
+    if (f->code == -ENOKEY) {
+        wait_for_params(s, e, f);
+        return;
+    }
     log_err(log_u64("job", f->job), log_u64("partition", f->partition), log_i64("node", e->node),
             log_str("msg", "partition failed"), log_i64("code", f->code), log_str("error", f->text));
     if (f->code == -ENOMEM || f->code == -EIO) {
-        strike_out(s, f->job, f->partition, f->text);
+        strike_out(s, f->job, f->partition, SCHED_STRIKES, f->text);
         return;
     }
     forget_strikes(s, f->job, f->partition);
@@ -527,6 +549,8 @@ static void fill_engine(struct sched *s, struct engine *e)
     size_t capacity = min_size(e->hello.capacity, SCHED_IN_FLIGHT_MAX);
     struct partition_work w;
 
+    if (now_ms() < e->hold_until)
+        return;
     while (e->state == ENGINE_READY && !atomic_load(&s->stop) && e->flights_len < capacity &&
            jobs_take_partition(s->opt.jobs, e->node, &w) == 0)
         if (!give_partition(s, e, &w))
@@ -587,7 +611,10 @@ static void publish_status(struct sched *s)
                                      .hello = e->hello, .status = e->status, .starts = e->starts,
                                      .deaths = e->deaths};
         es->retry_in_ms = e->state == ENGINE_DOWN ? e->retry_at : 0; /* made relative by readers */
+        if (e->hold_until)
+            es->retry_in_ms = e->hold_until;
         memcpy(es->last_end, e->last_end, sizeof(es->last_end));
+        memcpy(es->waits_for, e->waits_for, sizeof(es->waits_for));
         es->in_flight_len = e->flights_len;
         for (size_t k = 0; k < e->flights_len; k++) {
             es->in_flight[k].job = e->flights[k].job;
@@ -624,6 +651,8 @@ static int poll_timeout(const struct sched *s)
 
     for (size_t i = 0; i < s->engines_len; i++) {
         const struct engine *e = &s->engines[i];
+        if (e->state == ENGINE_READY && e->hold_until > now)
+            at = earliest(at, e->hold_until);
         if (e->state == ENGINE_DOWN)
             at = earliest(at, e->retry_at);
         else if (e->state != ENGINE_STOPPING)
@@ -730,6 +759,8 @@ int sched_create(const struct sched_options *opt, struct sched **out, struct err
     s->opt = *opt;
     if (!s->opt.silence_ms)
         s->opt.silence_ms = SILENCE_MS;
+    if (!s->opt.params_retry_ms)
+        s->opt.params_retry_ms = PARAMS_RETRY_MS;
     if (!s->opt.journal_retry_ms)
         s->opt.journal_retry_ms = JOURNAL_RETRY_MS;
     pthread_mutex_init(&s->lock, NULL);
@@ -820,7 +851,7 @@ void sched_status(struct sched *s, struct sched_status *out)
     pthread_mutex_unlock(&s->lock);
     for (size_t i = 0; i < out->engines_len; i++) {
         struct engine_status *e = &out->engines[i];
-        if (e->state == ENGINE_DOWN)
+        if (e->state == ENGINE_DOWN || e->waits_for[0])
             e->retry_in_ms = e->retry_in_ms > now ? e->retry_in_ms - now : 0;
         for (size_t k = 0; k < e->in_flight_len; k++)
             e->in_flight[k].ms = now - e->in_flight[k].ms;

@@ -16,6 +16,7 @@
 #include "daemon/supervise.h"
 
 #define SCHED_STRIKES 3
+#define SCHED_PARAMS_TRIES 60 /* pauses before a job fails for parameters that were there once */
 #define SCHED_ENGINES_MAX SUPERVISOR_SLOTS
 #define SCHED_IN_FLIGHT_MAX 4 /* of one engine, whatever capacity it says */
 
@@ -30,6 +31,7 @@ struct sched_options {
     size_t nodes_len;
     uint32_t silence_ms;      /* an engine that says nothing for so long is killed; 0: a minute */
     uint32_t journal_retry_ms; /* pause after a result could not be written; 0: five seconds */
+    uint32_t params_retry_ms;  /* pause after parameters could not be used; 0: five seconds */
     /* A line for readers of `events`, e.g. "engine node=0 started". Called by the scheduler's thread;
      * must not block. May be NULL. */
     void (*event)(void *ctx, const char *text);
@@ -58,8 +60,9 @@ struct engine_status {
     struct link_hello hello;   /* when ready */
     struct link_status status; /* the last one that came */
     uint32_t starts, deaths;
-    int64_t retry_in_ms; /* when down */
+    int64_t retry_in_ms; /* when down, or when it waits for parameters */
     char last_end[256];  /* how the last one ended; empty: never */
+    char waits_for[768]; /* why it is given nothing, though ready: missing parameters; else empty */
     size_t in_flight_len;
     struct {
         uint64_t job;

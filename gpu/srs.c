@@ -23,8 +23,7 @@
 
 /* ---------------------------------------------------------------------------------------- where */
 
-/* $XDG_DATA_HOME/proofd/params-insecure or below ~/.local/share; false without either. */
-static bool development_dir(char out[PATH_BYTES])
+int srs_development_dir(char out[PATH_BYTES], struct errmsg *err)
 {
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     int len = -1;
@@ -33,7 +32,10 @@ static bool development_dir(char out[PATH_BYTES])
         len = snprintf(out, PATH_BYTES, "%s/proofd/params-insecure", data);
     else if (home && home[0] == '/')
         len = snprintf(out, PATH_BYTES, "%s/.local/share/proofd/params-insecure", home);
-    return len > 0 && len < PATH_BYTES;
+    if (len > 0 && len < PATH_BYTES)
+        return 0;
+    return errmsg_set(err, -ENOENT,
+                      "no place for development parameters: neither XDG_DATA_HOME nor HOME is a path");
 }
 
 /* The directories to be searched, in order; returns how many. */
@@ -46,7 +48,7 @@ static size_t search_dirs(const char *dir, char out[2][PATH_BYTES])
         return 1;
     }
     snprintf(out[0], PATH_BYTES, "%s", cache && *cache ? cache : DEFAULT_DIR);
-    return development_dir(out[1]) ? 2 : 1;
+    return srs_development_dir(out[1], NULL) == 0 ? 2 : 1;
 }
 
 int srs_find(const struct sector_size *size, const char *dir, const char *suffix, char out[PATH_BYTES],

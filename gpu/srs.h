@@ -70,4 +70,7 @@ int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out,
 int srs_find(const struct sector_size *size, const char *dir, const char *suffix, char out[4096],
              struct errmsg *err);
 
+/* The last of these. -ENOENT when neither variable is set to a path. */
+int srs_development_dir(char out[4096], struct errmsg *err);
+
 #endif

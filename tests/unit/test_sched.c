@@ -168,11 +168,13 @@ static void answer(const char *mode, const struct link_work *w)
 
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
     memset(&m, 0, sizeof(m));
-    if (strcmp(mode, "fail") == 0 || strcmp(mode, "no-memory") == 0) {
+    if (strcmp(mode, "fail") == 0 || strncmp(mode, "no-", 3) == 0) {
         m.type = LINK_FAILED;
         m.failed = (struct link_failed){w->job, w->partition, -EILSEQ, "made to fail"};
         if (strcmp(mode, "no-memory") == 0)
             m.failed.code = -ENOMEM;
+        if (strcmp(mode, "no-params") == 0)
+            m.failed.code = -ENOKEY;
     } else {
         m.type = LINK_DONE;
         m.done = (struct link_done){.job = w->job, .partition = w->partition};
@@ -263,6 +265,7 @@ static void begin(const char *mode, size_t partitions, uint32_t silence_ms)
     static const int node = 0;
     struct sched_options opt = {.supervisor = sup, .engine_argv = argv, .nodes = &node,
                                 .nodes_len = 1, .silence_ms = silence_ms, .journal_retry_ms = 20,
+                                .params_retry_ms = 20,
                                 .event = note_event};
 
     argv[0] = self;
@@ -373,6 +376,21 @@ START_TEST(sched__a_partition_that_cannot_be_proved_fails_at_once)
 }
 END_TEST
 
+START_TEST(sched__missing_parameters_are_waited_for_but_not_for_ever)
+{
+    static struct sched_status st;
+
+    begin("no-params", 1, 0);
+    usleep(100000);
+    sched_status(sched, &st);
+    ck_assert_str_eq(st.engines[0].waits_for, "made to fail");
+    ck_assert_int_le(st.engines[0].retry_in_ms, 20);
+    wait_until(one_failed);
+    end();
+    ck_assert_uint_eq(table.takes[0], SCHED_PARAMS_TRIES);
+}
+END_TEST
+
 START_TEST(sched__a_full_disk_delays_the_result_and_loses_nothing)
 {
     table.write_refusals = 5;
@@ -478,6 +496,7 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
     tcase_add_test(tc, sched__a_partition_that_cannot_be_proved_fails_at_once);
+    tcase_add_test(tc, sched__missing_parameters_are_waited_for_but_not_for_ever);
     tcase_add_test(tc, sched__a_full_disk_delays_the_result_and_loses_nothing);
     tcase_add_test(tc, sched__a_cancelled_job_leaves_the_engine);
     tcase_add_loop_test(tc, sched__a_silent_engine_is_killed, 0, 2);

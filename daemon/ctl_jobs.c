@@ -1,0 +1,471 @@
+/*
+ * proofctl submit, wait, status, cancel: through the files of the mount and nothing else, so that
+ * whatever they do, a shell script can do.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/ctl.h"
+#include "daemon/job.h"
+
+#define TEXT_MAX ((size_t)1 << 20)
+#define COPY_BYTES ((size_t)1 << 20) /* the largest write of the mount */
+/* Watches tell of every change; this is for a change that came from a dead or replaced mount. */
+#define LOOK_AGAIN_MS 5000
+
+enum end_state { NOT_ENDED, ENDED_DONE, ENDED_FAILED, ENDED_CANCELLED, ENDED_UNKNOWN };
+
+static const char *const end_names[] = {"", "done", "failed", "cancelled", "unknown"};
+
+static int job_path(char out[PATH_MAX], const char *mount, const char *name, const char *suffix)
+{
+    int n = snprintf(out, PATH_MAX, "%s/jobs/%s%s", mount, name, suffix);
+
+    return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* The text of a small file, without the newline at its end. malloc'ed; NULL with errno set. */
+static char *read_line_of(const char *path)
+{
+    uint8_t *text = NULL;
+    size_t len = 0;
+    int ret = ctl_read_file(path, TEXT_MAX, &text, &len);
+
+    if (ret < 0) {
+        errno = -ret;
+        return NULL;
+    }
+    while (len > 0 && text[len - 1] == '\n')
+        text[--len] = '\0';
+    return (char *)text;
+}
+
+static char *read_job_file(const struct ctl_args *args, const char *name, const char *suffix)
+{
+    char path[PATH_MAX];
+
+    if (job_path(path, args->mount, name, suffix) < 0) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    return read_line_of(path);
+}
+
+static bool is_name(const char *name)
+{
+    return *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* False, with a complaint, when there is no service at the mount. */
+static bool service_is_there(const struct ctl_args *args)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%s/jobs", args->mount);
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return true;
+    ctl_fail(0, "%s: %s: is proofd running there?", path, strerror(errno));
+    return false;
+}
+
+static bool starts_with_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+
+    return strncmp(text, word, n) == 0 && (!text[n] || text[n] == ' ');
+}
+
+static void print_job(const struct ctl_args *args, const char *name, const char *state,
+                      const char *text)
+{
+    if (!args->json) {
+        printf("%s: %s\n", name, text);
+    } else {
+        fputs("{\"name\":", stdout);
+        ctl_json_string(stdout, name);
+        fputs(",\"state\":", stdout);
+        ctl_json_string(stdout, state);
+        fputs(",\"text\":", stdout);
+        ctl_json_string(stdout, text);
+        puts("}");
+    }
+    fflush(stdout);
+}
+
+/* ---- wait ---- */
+
+struct waiting {
+    const char *name;
+    enum end_state end;
+    bool seen;  /* its status was there once: when it goes, the job was cancelled */
+    char *text; /* the last status line */
+};
+
+static enum end_state state_of(const char *text)
+{
+    static const enum job_state ends[] = {JOB_DONE, JOB_FAILED, JOB_CANCELLED};
+
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (starts_with_word(text, job_state_name(ends[i])))
+            return (enum end_state)(ENDED_DONE + i);
+    return NOT_ENDED;
+}
+
+static void look_at(const struct ctl_args *args, struct waiting *w)
+{
+    char *text = read_job_file(args, w->name, ".status");
+
+    if (!text) {
+        if (errno == ENOENT)
+            w->end = w->seen ? ENDED_CANCELLED : ENDED_UNKNOWN;
+        else if (errno == ENOTCONN || errno == ECONNABORTED)
+            w->end = ENDED_UNKNOWN; /* the service is gone; a new one would be another mount */
+        return;
+    }
+    w->seen = true;
+    free(w->text);
+    w->text = text;
+    w->end = state_of(text);
+}
+
+static void report_end(const struct ctl_args *args, const struct waiting *w)
+{
+    char *reason = NULL;
+
+    if (w->end == ENDED_UNKNOWN) {
+        ctl_fail(0, "%s: no such job, or the service is gone", w->name);
+        return;
+    }
+    if (w->end == ENDED_FAILED)
+        reason = read_job_file(args, w->name, ".error");
+    if (reason)
+        reason[strcspn(reason, "\n")] = '\0';
+    if (args->json)
+        print_job(args, w->name, end_names[w->end], reason ? reason : w->text ? w->text : "");
+    else if (reason)
+        printf("%s: failed: %s\n", w->name, reason);
+    else
+        printf("%s: %s\n", w->name, end_names[w->end]);
+    fflush(stdout);
+    free(reason);
+}
+
+/* Looks at all that have not ended. Returns how many are left. */
+static size_t look_at_all(const struct ctl_args *args, struct waiting *jobs, size_t len)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        struct waiting *w = &jobs[i];
+        if (w->end != NOT_ENDED)
+            continue;
+        look_at(args, w);
+        if (w->end == NOT_ENDED)
+            left++;
+        else
+            report_end(args, w);
+    }
+    return left;
+}
+
+/* The status files tell of changes by poll(); the directory's watch tells of results and removals. */
+static void wait_for_change(const struct ctl_args *args, int watch, const struct waiting *jobs,
+                            size_t len)
+{
+    struct pollfd *fds = calloc(len + 1, sizeof(*fds));
+    char path[PATH_MAX], events[4096];
+    nfds_t used = 1;
+
+    if (!fds)
+        return;
+    fds[0] = (struct pollfd){watch, POLLIN, 0};
+    for (size_t i = 0; i < len; i++)
+        if (jobs[i].end == NOT_ENDED && job_path(path, args->mount, jobs[i].name, ".status") == 0)
+            fds[used++] = (struct pollfd){open(path, O_RDONLY | O_CLOEXEC), POLLPRI, 0};
+    poll(fds, used, LOOK_AGAIN_MS);
+    for (nfds_t i = 1; i < used; i++)
+        if (fds[i].fd >= 0)
+            close(fds[i].fd);
+    while (read(watch, events, sizeof(events)) > 0)
+        ;
+    free(fds);
+}
+
+static int exit_code(const struct waiting *jobs, size_t len)
+{
+    int code = CTL_OK;
+
+    for (size_t i = 0; i < len; i++) {
+        if (jobs[i].end == ENDED_UNKNOWN)
+            return CTL_CANNOT;
+        if (jobs[i].end != ENDED_DONE)
+            code = CTL_NO;
+    }
+    return code;
+}
+
+static void show_waiting(const struct waiting *jobs, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (jobs[i].end == NOT_ENDED && jobs[i].text) {
+            char line[512];
+            snprintf(line, sizeof(line), "%s: %s", jobs[i].name, jobs[i].text);
+            ctl_progress(NULL, line, 0, 0);
+            return;
+        }
+}
+
+static int wait_for(const struct ctl_args *args, struct waiting *jobs, size_t len)
+{
+    char dir[PATH_MAX];
+    int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+    snprintf(dir, sizeof(dir), "%s/jobs", args->mount);
+    if (watch < 0 ||
+        inotify_add_watch(watch, dir, IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE) < 0) {
+        int code = ctl_fail(CTL_CANNOT, "%s: cannot watch: %s", dir, strerror(errno));
+        if (watch >= 0)
+            close(watch);
+        return code;
+    }
+    /* Watch first, then look: a change in between is not missed. */
+    while (look_at_all(args, jobs, len) > 0) {
+        show_waiting(jobs, len);
+        wait_for_change(args, watch, jobs, len);
+        ctl_progress_end();
+    }
+    close(watch);
+    return exit_code(jobs, len);
+}
+
+static int wait_for_names(const struct ctl_args *args, const char *const *names, size_t len)
+{
+    struct waiting *jobs = calloc(len, sizeof(*jobs));
+
+    if (!jobs)
+        return ctl_fail(CTL_CANNOT, "no memory");
+    for (size_t i = 0; i < len; i++)
+        jobs[i].name = names[i];
+    int code = wait_for(args, jobs, len);
+    for (size_t i = 0; i < len; i++)
+        free(jobs[i].text);
+    free(jobs);
+    return code;
+}
+
+static bool names_are_good(const char *const *names, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!is_name(names[i])) {
+            ctl_fail(0, "'%s' is no job's name", names[i]);
+            return false;
+        }
+    return true;
+}
+
+int ctl_wait(const struct ctl_args *args)
+{
+    if (!names_are_good(args->operands, args->operands_len) || !service_is_there(args))
+        return CTL_CANNOT;
+    return wait_for_names(args, args->operands, args->operands_len);
+}
+
+/* ---- submit ---- */
+
+static int copy(int in, int out)
+{
+    uint8_t *buf = malloc(COPY_BYTES);
+    int ret = buf ? 0 : -ENOMEM;
+    ssize_t n = 0;
+
+    while (ret == 0 && (n = read(in, buf, COPY_BYTES)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            ret = -errno;
+            break;
+        }
+        for (ssize_t done = 0; done < n && ret == 0;) {
+            ssize_t w = write(out, buf + done, (size_t)(n - done));
+            if (w < 0 && errno != EINTR)
+                ret = -errno;
+            done += w > 0 ? w : 0;
+        }
+    }
+    free(buf);
+    return ret;
+}
+
+/* The verdict on the content is the result of close(). */
+static int copy_into(int in, const char *path)
+{
+    int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+    if (out < 0)
+        return -errno;
+    int ret = copy(in, out);
+    int closed = close(out) < 0 ? -errno : 0;
+    return ret < 0 ? ret : closed;
+}
+
+static int refused(const struct ctl_args *args, const char *name, int code)
+{
+    char *reason = read_job_file(args, name, ".error");
+
+    if (reason)
+        reason[strcspn(reason, "\n")] = '\0';
+    ctl_fail(0, "%s: refused: %s", name, reason ? reason : strerror(-code));
+    free(reason);
+    return CTL_NO;
+}
+
+static int submit_from(const struct ctl_args *args, int in, const char *name)
+{
+    char path[PATH_MAX];
+    int ret = job_path(path, args->mount, name, "");
+
+    if (ret == 0)
+        ret = copy_into(in, path);
+    if (ret < 0)
+        return refused(args, name, ret);
+    if (args->wait)
+        return wait_for_names(args, &name, 1);
+    char *text = read_job_file(args, name, ".status");
+    print_job(args, name, "accepted", text ? text : "accepted");
+    free(text);
+    return CTL_OK;
+}
+
+int ctl_submit(const struct ctl_args *args)
+{
+    const char *file = args->operands[0];
+    const char *slash = strrchr(file, '/');
+    const char *name = args->name ? args->name : slash ? slash + 1 : file;
+    bool from_stdin = strcmp(file, "-") == 0;
+
+    if (from_stdin && !args->name)
+        return ctl_fail(CTL_CANNOT, "submit: --name is needed to read standard input");
+    if (!names_are_good(&name, 1) || !service_is_there(args))
+        return CTL_CANNOT;
+    int in = from_stdin ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
+    if (in < 0)
+        return ctl_fail(CTL_CANNOT, "%s: %s", file, strerror(errno));
+    int code = submit_from(args, in, name);
+    if (!from_stdin)
+        close(in);
+    return code;
+}
+
+/* ---- status ---- */
+
+static int show_job(const struct ctl_args *args, const char *name)
+{
+    char state[32] = "";
+    char *text = read_job_file(args, name, ".status");
+
+    if (!text)
+        return ctl_fail(CTL_CANNOT, "%s: %s", name,
+                        errno == ENOENT ? "no such job" : strerror(errno));
+    sscanf(text, "%31s", state);
+    print_job(args, name, state, text);
+    free(text);
+    return CTL_OK;
+}
+
+static int show_service_text(const struct ctl_args *args)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/status", args->mount);
+    char *text = read_line_of(path);
+    if (!text)
+        return ctl_fail(CTL_CANNOT, "%s: %s", path, strerror(errno));
+    puts(text);
+    free(text);
+    return CTL_OK;
+}
+
+static bool is_status_of(const char *file, char name[NAME_MAX + 1])
+{
+    size_t n = strlen(file), suffix = strlen(".status");
+
+    if (n <= suffix || n > NAME_MAX || strcmp(file + n - suffix, ".status") != 0)
+        return false;
+    memcpy(name, file, n - suffix);
+    name[n - suffix] = '\0';
+    return true;
+}
+
+static int show_all_jobs(const struct ctl_args *args)
+{
+    char path[PATH_MAX], name[NAME_MAX + 1];
+    struct dirent *entry;
+
+    snprintf(path, sizeof(path), "%s/jobs", args->mount);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return ctl_fail(CTL_CANNOT, "%s: %s", path, strerror(errno));
+    while ((entry = readdir(dir)))
+        if (is_status_of(entry->d_name, name) && access(args->mount, F_OK) == 0)
+            show_job(args, name);
+    closedir(dir);
+    return CTL_OK;
+}
+
+int ctl_status(const struct ctl_args *args)
+{
+    int code = CTL_OK;
+
+    if (!names_are_good(args->operands, args->operands_len) || !service_is_there(args))
+        return CTL_CANNOT;
+    if (args->operands_len == 0)
+        return args->json ? show_all_jobs(args) : show_service_text(args);
+    for (size_t i = 0; i < args->operands_len; i++)
+        if (show_job(args, args->operands[i]) != CTL_OK)
+            code = CTL_CANNOT;
+    return code;
+}
+
+/* ---- cancel ---- */
+
+static int cancel_one(const struct ctl_args *args, const char *name)
+{
+    char path[PATH_MAX];
+    char *text = read_job_file(args, name, ".status");
+
+    if (!text)
+        return ctl_fail(CTL_CANNOT, "%s: %s", name,
+                        errno == ENOENT ? "no such job" : strerror(errno));
+    enum end_state end = state_of(text);
+    free(text);
+    /* Removing a job that has ended would forget its proof: that is what rm is for. */
+    if (end != NOT_ENDED)
+        return ctl_fail(CTL_NO, "%s: has ended already: %s", name, end_names[end]);
+    if (job_path(path, args->mount, name, "") < 0 || unlink(path) < 0)
+        return ctl_fail(errno == ENOENT ? CTL_CANNOT : CTL_NO, "%s: %s", name, strerror(errno));
+    print_job(args, name, "cancelled", "cancelled");
+    return CTL_OK;
+}
+
+int ctl_cancel(const struct ctl_args *args)
+{
+    int worst = CTL_OK;
+
+    if (!names_are_good(args->operands, args->operands_len) || !service_is_there(args))
+        return CTL_CANNOT;
+    for (size_t i = 0; i < args->operands_len; i++) {
+        int code = cancel_one(args, args->operands[i]);
+        if (code > worst)
+            worst = code;
+    }
+    return worst;
+}

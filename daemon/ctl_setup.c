@@ -1,0 +1,58 @@
+/*
+ * proofctl setup: the insecure development parameters of one sector size.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/ctl.h"
+#include "gpu/setup.h"
+#include "gpu/srs.h"
+
+static int report(const struct ctl_args *args, const struct sector_size *size, const char *dir,
+                  bool made)
+{
+    if (!args->json) {
+        printf("%s: insecure development parameters %s in %s\n", size->name,
+               made ? "made" : "were there already", dir);
+        return CTL_OK;
+    }
+    printf("{\"size\":\"%s\",\"made\":%s,\"insecure\":true,\"dir\":", size->name,
+           made ? "true" : "false");
+    ctl_json_string(stdout, dir);
+    puts("}");
+    return CTL_OK;
+}
+
+static int set_up(const struct ctl_args *args, const struct sector_size *size, const char *dir)
+{
+    struct workers *workers = NULL;
+    struct errmsg err = {""};
+    bool made = false;
+
+    if (workers_create(args->threads, &workers, &err) < 0)
+        return ctl_fail(CTL_CANNOT, "%s", err.text);
+    struct setup_options opt = {.dir = dir, .workers = workers, .progress = ctl_progress};
+    int ret = setup_run(size, &opt, &made, &err);
+    ctl_progress_end();
+    workers_destroy(workers);
+    if (ret < 0)
+        return ctl_fail(CTL_NO, "%s", err.text[0] ? err.text : strerror(-ret));
+    return report(args, size, dir, made);
+}
+
+int ctl_setup(const struct ctl_args *args)
+{
+    const struct sector_size *size = sector_size_by_name(args->operands[0]);
+    char dir[4096];
+
+    if (!size)
+        return ctl_fail(CTL_CANNOT, "'%s' is no sector size (2KiB, 8MiB, 512MiB, 32GiB, 64GiB)",
+                        args->operands[0]);
+    if (args->params)
+        return set_up(args, size, args->params);
+    struct errmsg err;
+    if (srs_development_dir(dir, &err) < 0)
+        return ctl_fail(CTL_CANNOT, "%s", err.text);
+    return set_up(args, size, dir);
+}

@@ -1,0 +1,19 @@
+/*
+ * Where paths lie, before the directories they name exist.
+ */
+#ifndef DAEMON_PATHS_H
+#define DAEMON_PATHS_H
+
+#include <limits.h>
+
+#include "numa/base.h"
+
+/* An absolute path without symbolic links and dots in the part of it that exists; the rest, which does not
+ * exist yet or cannot be looked into (a dead mount), is kept as written. 0, -ENAMETOOLONG, or what
+ * realpath says of the part that exists. */
+int path_resolve(const char *path, char out[PATH_MAX]);
+
+/* True when `path` is `dir` or below it. What cannot be resolved lies nowhere. */
+bool path_is_inside(const char *path, const char *dir);
+
+#endif

@@ -1,0 +1,327 @@
+#include "daemon/status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/version.h"
+#include "gpu/srs.h"
+
+#define QUEUE_SHOWN 20 /* jobs listed one by one */
+#define LIST_CHUNK 32
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static uint64_t resident_bytes(void)
+{
+    unsigned long long total, resident = 0;
+
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%llu %llu", &total, &resident) != 2)
+        resident = 0;
+    fclose(f);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+int status_find_params(const struct sector_size *size, const char *dir, char path[4096],
+                       bool *insecure, struct errmsg *err)
+{
+    char marker[4096];
+
+    int ret = srs_find(size, dir && *dir ? dir : NULL, ".params", path, err);
+    if (ret < 0)
+        return ret;
+    size_t stem = strlen(path) - strlen(".params");
+    int n = snprintf(marker, sizeof(marker), "%.*s.insecure", (int)stem, path);
+    *insecure = n < (int)sizeof(marker) && access(marker, F_OK) == 0;
+    return 0;
+}
+
+/* ---- for people ---- */
+
+static void put_duration(FILE *out, int64_t ms)
+{
+    int64_t s = ms / 1000;
+
+    if (s >= 86400)
+        fprintf(out, "%" PRId64 " d %" PRId64 " h", s / 86400, s % 86400 / 3600);
+    else if (s >= 3600)
+        fprintf(out, "%" PRId64 " h %" PRId64 " min", s / 3600, s % 3600 / 60);
+    else if (s >= 60)
+        fprintf(out, "%" PRId64 " min %" PRId64 " s", s / 60, s % 60);
+    else
+        fprintf(out, "%" PRId64 " s", s);
+}
+
+static void put_bytes(FILE *out, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+
+    while (value >= 1024 && unit + 1 < ARRAY_LEN(units)) {
+        value /= 1024;
+        unit++;
+    }
+    fprintf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+static void put_engine(FILE *out, const struct engine_status *e)
+{
+    fprintf(out, "engine      node %d: %s", e->node, engine_state_name(e->state));
+    if (e->state == ENGINE_READY) {
+        fprintf(out, ", %s, %" PRIu32 " threads, pid %d, ", e->hello.device, e->hello.threads,
+                (int)e->pid);
+        put_bytes(out, e->status.resident_bytes);
+        fputs(" resident", out);
+    }
+    if (e->state == ENGINE_DOWN && e->last_end[0])
+        fprintf(out, ", %s, started again in %.1f s", e->last_end, (double)e->retry_in_ms / 1e3);
+    if (e->deaths > 0)
+        fprintf(out, ", ended %" PRIu32 " times", e->deaths);
+    if (e->status.params[0])
+        fprintf(out, "\n            holds parameters: %s", e->status.params);
+    if (e->waits_for[0])
+        fprintf(out, "\n            waits for parameters: %s", e->waits_for);
+    fputc('\n', out);
+    for (size_t i = 0; i < e->in_flight_len; i++)
+        fprintf(out, "            job %" PRIu64 " partition %" PRIu32 ": %s, %.0f s\n",
+                e->in_flight[i].job, e->in_flight[i].partition,
+                e->in_flight[i].proving ? "proving" : "synthesizing",
+                (double)e->in_flight[i].ms / 1e3);
+}
+
+static void put_engines(FILE *out, struct sched *sched)
+{
+    struct sched_status *st = malloc(sizeof(*st));
+
+    if (!st)
+        return;
+    sched_status(sched, st);
+    for (size_t i = 0; i < st->engines_len; i++)
+        put_engine(out, &st->engines[i]);
+    if (st->unwritten > 0)
+        fprintf(out, "store       cannot be written: %" PRIu32 " verified proofs wait in memory\n",
+                st->unwritten);
+    free(st);
+}
+
+static void put_params(FILE *out, const char *dir)
+{
+    char path[4096];
+    bool insecure, any = false;
+    struct errmsg err = {""};
+
+    for (const struct sector_size *size = sector_sizes; size->name; size++) {
+        if (status_find_params(size, dir, path, &insecure, &err) < 0)
+            continue;
+        any = true;
+        fprintf(out, "parameters  %s: %s%s\n", size->name, path,
+                insecure ? " (insecure development parameters)" : "");
+    }
+    if (!any)
+        fprintf(out, "parameters  none: %s\n", err.text);
+}
+
+static void put_totals(FILE *out, const struct status_source *src)
+{
+    struct jobs_totals totals;
+
+    jobs_totals(src->jobs, &totals);
+    fprintf(out, "store       %s, ", src->config->store);
+    put_bytes(out, totals.store_bytes);
+    fprintf(out, "\njobs        done %" PRIu64 ", failed %" PRIu64 " since the start; there now:",
+            totals.done_ever, totals.failed_ever);
+    for (int state = 0; state < JOB_STATES; state++)
+        if (state != JOB_REJECTED)
+            fprintf(out, " %s %" PRIu32, job_state_name((enum job_state)state),
+                    totals.by_state[state] +
+                        (state == JOB_FAILED ? totals.by_state[JOB_REJECTED] : 0));
+    fputc('\n', out);
+}
+
+static bool is_in_queue(const struct job_info *info)
+{
+    return info->state == JOB_QUEUED || info->state == JOB_SYNTHESIZING ||
+           info->state == JOB_PROVING;
+}
+
+/* The oldest first; priority decides among them, which the line shows. */
+static void put_queue(FILE *out, struct jobs *jobs)
+{
+    struct job_info *list = malloc(LIST_CHUNK * sizeof(*list));
+    uint64_t after = 0;
+    size_t n, shown = 0;
+
+    while (list && shown < QUEUE_SHOWN && (n = jobs_list(jobs, after, list, LIST_CHUNK)) > 0) {
+        after = list[n - 1].id;
+        for (size_t i = 0; i < n && shown < QUEUE_SHOWN; i++) {
+            if (!is_in_queue(&list[i]))
+                continue;
+            fprintf(out, "            %" PRIu64 " %s: %s %" PRIu32 "/%" PRIu32 ", priority %s\n",
+                    list[i].id, list[i].name, job_state_name(list[i].state),
+                    list[i].partitions_done, list[i].partitions,
+                    job_priority_name(list[i].priority));
+            shown++;
+        }
+    }
+    if (shown == QUEUE_SHOWN)
+        fputs("            ...\n", out);
+    free(list);
+}
+
+static int finish(FILE *out)
+{
+    return fclose(out) == 0 ? 0 : -ENOMEM;
+}
+
+int status_render(const struct status_source *src, char **text, size_t *len)
+{
+    FILE *out = open_memstream(text, len);
+
+    if (!out)
+        return -ENOMEM;
+    fprintf(out, "proofd      %s, up ", PROOFD_VERSION);
+    put_duration(out, now_ms() - src->started_ms);
+    fputs(", ", out);
+    put_bytes(out, resident_bytes());
+    fprintf(out, " resident, log level %s\n", log_level_name(log_get_level()));
+    put_engines(out, src->sched);
+    put_params(out, src->config->params);
+    put_totals(out, src);
+    put_queue(out, src->jobs);
+    return finish(out);
+}
+
+/* ---- Prometheus ---- */
+
+static void head(FILE *out, const char *name, const char *type, const char *help)
+{
+    fprintf(out, "# HELP proofd_%s %s\n# TYPE proofd_%s %s\n", name, help, name, type);
+}
+
+static void put_job_metrics(FILE *out, struct jobs *jobs)
+{
+    struct jobs_totals t;
+
+    jobs_totals(jobs, &t);
+    head(out, "jobs", "gauge", "Jobs in the table, by state.");
+    for (int state = 0; state < JOB_STATES; state++)
+        fprintf(out, "proofd_jobs{state=\"%s\"} %" PRIu32 "\n",
+                state == JOB_REJECTED ? "rejected" : job_state_name((enum job_state)state),
+                t.by_state[state]);
+    head(out, "jobs_done_total", "counter", "Jobs that ended with a proof since the start.");
+    fprintf(out, "proofd_jobs_done_total %" PRIu64 "\n", t.done_ever);
+    head(out, "jobs_failed_total", "counter", "Jobs that failed since the start.");
+    fprintf(out, "proofd_jobs_failed_total %" PRIu64 "\n", t.failed_ever);
+    head(out, "store_bytes", "gauge", "Bytes in the job store.");
+    fprintf(out, "proofd_store_bytes %" PRIu64 "\n", t.store_bytes);
+}
+
+static void put_partition_metrics(FILE *out, const struct sched_status *st)
+{
+    head(out, "partitions_done_total", "counter", "Partition proofs verified and journalled.");
+    fprintf(out, "proofd_partitions_done_total %" PRIu64 "\n", st->partitions_done);
+    head(out, "partitions_failed_total", "counter", "Partitions that failed their job.");
+    fprintf(out, "proofd_partitions_failed_total %" PRIu64 "\n", st->partitions_failed);
+    head(out, "partitions_returned_total", "counter", "Partitions that went back to the queue.");
+    fprintf(out, "proofd_partitions_returned_total %" PRIu64 "\n", st->partitions_returned);
+    head(out, "proofs_unwritten", "gauge", "Verified proofs that wait for room on the disk.");
+    fprintf(out, "proofd_proofs_unwritten %" PRIu32 "\n", st->unwritten);
+}
+
+/* One metric, a line for each engine. */
+static void put_per_engine(FILE *out, const struct sched_status *st, const char *name,
+                           const char *type, const char *help,
+                           uint64_t (*value)(const struct engine_status *e))
+{
+    head(out, name, type, help);
+    for (size_t i = 0; i < st->engines_len; i++)
+        fprintf(out, "proofd_%s{node=\"%d\"} %" PRIu64 "\n", name, st->engines[i].node,
+                value(&st->engines[i]));
+}
+
+static uint64_t engine_up(const struct engine_status *e)
+{
+    return e->state == ENGINE_READY;
+}
+
+static uint64_t engine_in_flight(const struct engine_status *e)
+{
+    return e->in_flight_len;
+}
+
+static uint64_t engine_resident(const struct engine_status *e)
+{
+    return e->status.resident_bytes;
+}
+
+static uint64_t engine_starts(const struct engine_status *e)
+{
+    return e->starts;
+}
+
+static uint64_t engine_deaths(const struct engine_status *e)
+{
+    return e->deaths;
+}
+
+static void put_engine_metrics(FILE *out, const struct sched_status *st)
+{
+    put_per_engine(out, st, "engine_up", "gauge", "1: the engine is ready.", engine_up);
+    put_per_engine(out, st, "engine_partitions_in_flight", "gauge", "Partitions in the engine.",
+                   engine_in_flight);
+    put_per_engine(out, st, "engine_resident_bytes", "gauge", "Resident memory of the engine.",
+                   engine_resident);
+    put_per_engine(out, st, "engine_starts_total", "counter", "Starts of the engine.",
+                   engine_starts);
+    put_per_engine(out, st, "engine_deaths_total", "counter", "Unwanted ends of the engine.",
+                   engine_deaths);
+}
+
+static void put_params_metrics(FILE *out, const char *dir)
+{
+    char path[4096];
+    bool insecure;
+
+    head(out, "parameters_insecure", "gauge",
+         "1: the parameters found for the size are insecure development parameters.");
+    for (const struct sector_size *size = sector_sizes; size->name; size++)
+        if (status_find_params(size, dir, path, &insecure, NULL) == 0)
+            fprintf(out, "proofd_parameters_insecure{size=\"%s\"} %d\n", size->name, insecure);
+}
+
+int metrics_render(const struct status_source *src, char **text, size_t *len)
+{
+    struct sched_status *st = malloc(sizeof(*st));
+    FILE *out = st ? open_memstream(text, len) : NULL;
+
+    if (!out) {
+        free(st);
+        return -ENOMEM;
+    }
+    sched_status(src->sched, st);
+    head(out, "info", "gauge", "The version.");
+    fprintf(out, "proofd_info{version=\"%s\"} 1\n", PROOFD_VERSION);
+    head(out, "uptime_seconds", "gauge", "Seconds since the start.");
+    fprintf(out, "proofd_uptime_seconds %" PRId64 "\n", (now_ms() - src->started_ms) / 1000);
+    head(out, "resident_bytes", "gauge", "Resident memory of the front.");
+    fprintf(out, "proofd_resident_bytes %" PRIu64 "\n", resident_bytes());
+    put_job_metrics(out, src->jobs);
+    put_partition_metrics(out, st);
+    put_engine_metrics(out, st);
+    put_params_metrics(out, src->config->params);
+    free(st);
+    return finish(out);
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# The manuals name the options that the programs have, all of them and no other; installed files are where they belong.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+build=${BUILD:-build}
+passed=0 failed=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+check() { # name wanted found
+    if [ "$2" = "$3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $1"
+        diff <(echo "$2") <(echo "$3")
+    fi
+}
+
+# Options as a manual has them in its list, `.It Fl -name`; `.It Fl o` is -o.
+manual_options() { sed -nE 's/^\.It Fl ([^ ]+).*/-\1/p' "$1" | sort -u; }
+help_options() { sed -nE 's/^ +(--?[a-z][a-z-]*)( .*|$)/\1/p' | sort -u; }
+
+check "proofd.8 and proofd --help" "$("$build/proofd" --help | help_options)" "$(manual_options doc/man/proofd.8)"
+check "proofd.conf.5 and proofd --check-config" \
+    "$("$build/proofd" --config /dev/null --check-config | sed -nE 's/^([a-z_]+) =.*/\1/p' | sort)" \
+    "$(sed -nE 's/^\.It Ic ([a-z_]+)$/\1/p' doc/man/proofd.conf.5 | sort)"
+commands=$("$build/proofctl" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
+check "commands of proofctl.1 and proofctl --help" "$(echo "$commands" | sort)" \
+    "$(sed -nE 's/^\.It Ic ([a-z]+) .*/\1/p' doc/man/proofctl.1 | sort)"
+check "options of proofctl.1 and proofctl COMMAND --help" \
+    "$( (for c in $commands; do "$build/proofctl" "$c" --help; done | help_options; echo --version) | sort -u)" \
+    "$(manual_options doc/man/proofctl.1)"
+# The synopsis of each command has the options of its help.
+for c in $commands; do
+    check "synopsis of $c" "$("$build/proofctl" "$c" --help | help_options | grep -v -e --help)" \
+        "$(awk -v c="$c" '/^\.Sh DESCRIPTION/ {exit} $1 == ".Ic" {on = $2 == c} on' doc/man/proofctl.1 |
+            sed -nE 's/^\.(Op )?Fl ([^ ]+).*/-\2/p' | sort -u)"
+done
+if command -v groff >/dev/null; then
+    for m in doc/man/*.[158]; do
+        check "$m formats without a warning" "" "$(groff -mdoc -Tutf8 -ww -z "$m" 2>&1)"
+    done
+fi
+
+make -s install BUILD="$build" DESTDIR="$tmp" PREFIX=/usr >/dev/null 2>"$tmp/err" || cat "$tmp/err"
+check "files of make install" "usr/bin/proofctl
+usr/sbin/proofd
+usr/sbin/proofd-engine
+usr/share/man/man1/proofctl.1
+usr/share/man/man5/proofd.conf.5
+usr/share/man/man8/proofd.8" "$(cd "$tmp" && find usr -type f | sort)"
+version=$("$build/proofd" --version | cut -d' ' -f2)
+for p in bin/proofctl sbin/proofd sbin/proofd-engine; do
+    check "$p --version" "$(basename $p) $version" "$("$tmp/usr/$p" --version)"
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]

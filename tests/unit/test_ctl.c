@@ -1,0 +1,141 @@
+#include "daemon/ctl.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[64], path[128];
+
+static void setup(void)
+{
+    strcpy(dir, "/tmp/proofd-ctl-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/file", dir);
+}
+
+static void teardown(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static const struct {
+    const char *in;
+    size_t in_len;
+    const char *out;
+    size_t out_len;
+} texts[] = {
+    {"00ff", 4, "\x00\xff", 2},         {"00FF\n", 5, "\x00\xff", 2},
+    {" 0 0\tf\nf \r\n", 11, "\x00\xff", 2}, {"00f", 3, "00f", 3},
+    {"", 0, "", 0},                     {"\n", 1, "\n", 1},
+    {"\x80\x00zz", 4, "\x80\x00zz", 4}, {"00gg", 4, "00gg", 4},
+};
+
+START_TEST(ctl_proof_from_text__hex_is_decoded_and_raw_is_left)
+{
+    uint8_t bytes[32];
+    size_t len = texts[_i].in_len;
+
+    memcpy(bytes, texts[_i].in, len);
+    ctl_proof_from_text(bytes, &len);
+    ck_assert_uint_eq(len, texts[_i].out_len);
+    ck_assert_int_eq(memcmp(bytes, texts[_i].out, len), 0);
+}
+END_TEST
+
+static size_t files_in_dir(void)
+{
+    char command[128];
+    size_t n = 0;
+
+    snprintf(command, sizeof(command), "ls -A '%s' | wc -l", dir);
+    FILE *f = popen(command, "r");
+    ck_assert_int_eq(fscanf(f, "%zu", &n), 1);
+    pclose(f);
+    return n;
+}
+
+START_TEST(ctl_write_file__replaces_whole_and_leaves_nothing_else)
+{
+    uint8_t *bytes = NULL;
+    size_t len;
+    struct stat st;
+
+    umask(027);
+    ck_assert_int_eq(ctl_write_file(path, "first", 5), 0);
+    ck_assert_int_eq(ctl_write_file(path, "2nd", 3), 0);
+    ck_assert_int_eq(ctl_read_file(path, 100, &bytes, &len), 0);
+    ck_assert_uint_eq(len, 3);
+    ck_assert_str_eq((char *)bytes, "2nd");
+    free(bytes);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0640);
+    ck_assert_uint_eq(files_in_dir(), 1);
+}
+END_TEST
+
+START_TEST(ctl_write_file__leaves_devices_in_place_and_names_errors)
+{
+    struct stat st;
+
+    ck_assert_int_eq(ctl_write_file("/dev/null", "x", 1), 0);
+    ck_assert_int_eq(stat("/dev/null", &st), 0);
+    ck_assert(S_ISCHR(st.st_mode));
+    ck_assert_int_eq(ctl_write_file("/nonexistent/x", "x", 1), -ENOENT);
+    ck_assert_int_eq(ctl_write_file(dir, "x", 1), -EISDIR);
+}
+END_TEST
+
+START_TEST(ctl_read_file__bounds)
+{
+    static char big[20000];
+    uint8_t *bytes = NULL;
+    size_t len;
+
+    ck_assert_int_eq(ctl_write_file(path, big, sizeof(big)), 0);
+    ck_assert_int_eq(ctl_read_file(path, sizeof(big) - 1, &bytes, &len), -EFBIG);
+    ck_assert_ptr_null(bytes);
+    ck_assert_int_eq(ctl_read_file(path, sizeof(big), &bytes, &len), 0);
+    ck_assert_uint_eq(len, sizeof(big));
+    free(bytes);
+    ck_assert_int_eq(ctl_read_file("/nonexistent", 1, &bytes, &len), -ENOENT);
+}
+END_TEST
+
+START_TEST(ctl_json_string__escapes)
+{
+    char *text = NULL;
+    size_t len;
+
+    FILE *f = open_memstream(&text, &len);
+    ctl_json_string(f, "a\"b\\c\n\x01\xc3\xa4");
+    fclose(f);
+    ck_assert_str_eq(text, "\"a\\\"b\\\\c\\u000a\\u0001\xc3\xa4\"");
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("ctl");
+    TCase *tc = tcase_create("ctl");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, ctl_proof_from_text__hex_is_decoded_and_raw_is_left, 0,
+                        ARRAY_LEN(texts));
+    tcase_add_test(tc, ctl_write_file__replaces_whole_and_leaves_nothing_else);
+    tcase_add_test(tc, ctl_write_file__leaves_devices_in_place_and_names_errors);
+    tcase_add_test(tc, ctl_read_file__bounds);
+    tcase_add_test(tc, ctl_json_string__escapes);
+    suite_add_tcase(s, tc);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}
