@@ -1,0 +1,1020 @@
+/*
+ * One table of operations and a few threads that serve it. Every operation is short: it looks at the tree,
+ * changes the job table, or hands the request to writers.c, events.c or the publisher. All attributes and
+ * names are valid for no time (timeouts 0), for jobs change without the kernel; so nothing ever needs to be
+ * invalidated.
+ *
+ * libfuse's own loop is not used: its threads come and go and end only by a signal. Ours are a fixed
+ * number, wait in poll() for a request or for the end, and are joined.
+ */
+#include "fuse/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fuse/events.h"
+#include "fuse/handle.h"
+#include "fuse/mount.h"
+#include "fuse/publish.h"
+#include "fuse/writers.h"
+
+#define FUSE_CONF "/etc/fuse.conf"
+#define THREADS_DEFAULT 8
+#define INTAKE_THREADS 4
+#define WRITE_TEXT_MAX 4096 /* bytes of a text for NAME.priority, log_level */
+
+/* An open generated file: a snapshot, made anew by each read from the beginning. */
+struct text {
+    struct handle handle;
+    uint64_t ino;
+    char *bytes; /* guarded by the lock of fs, as all below */
+    size_t len;
+    bool fresh; /* changed since it was last read */
+    struct fuse_pollhandle *ph;
+};
+
+struct fs {
+    struct jobs *jobs;
+    struct tree *tree;
+    char *mountpoint, *store_dir;
+    uint64_t max_store_bytes;
+    void (*warn)(void *ctx, const char *text);
+    void *ctx;
+    struct fuse_session *session;
+    bool mounted;
+    int64_t request_limit_ms; /* 0: the kernel lets requests wait for ever */
+    struct publisher *publisher;
+    struct writers *writers;
+    struct events *events;
+    int stop_fd, ended_fd;
+    unsigned threads_max, threads_len;
+    pthread_t *threads;
+
+    pthread_mutex_t lock;
+    struct handle *handles; /* all but writers; guarded by lock */
+};
+
+static struct fs *fs_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+static void reply(fuse_req_t req, int ret)
+{
+    fuse_reply_err(req, -ret);
+}
+
+static bool by_publisher(fuse_req_t req)
+{
+    return publisher_is(fs_of(req)->publisher, fuse_req_ctx(req)->pid);
+}
+
+static bool for_writing(const struct fuse_file_info *fi)
+{
+    return (fi->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static void warn(struct fs *fs, const char *text)
+{
+    if (fs->warn)
+        fs->warn(fs->ctx, text);
+}
+
+/* ---- names and attributes ---- */
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+    (void)userdata;
+    conn->max_write = WRITERS_BLOCK_MAX;
+    conn->want &= ~(unsigned)FUSE_CAP_WRITEBACK_CACHE; /* a FLUSH must find all bytes here */
+}
+
+static int reply_entry(fuse_req_t req, const struct stat *st)
+{
+    struct fuse_entry_param e = {.ino = st->st_ino, .attr = *st};
+
+    return fuse_reply_entry(req, &e);
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct stat st;
+    int ret = tree_lookup(fs_of(req)->tree, parent, name, &st);
+
+    if (ret < 0)
+        reply(req, ret);
+    else
+        reply_entry(req, &st);
+}
+
+/* An upload over an ended job is a new job behind the open file of the old one. */
+static uint64_t ino_of(fuse_ino_t ino, const struct fuse_file_info *fi)
+{
+    const struct handle *h = fi ? handle_of(fi) : NULL;
+
+    if (h && h->kind == HANDLE_WRITER)
+        return tree_job_ino(writer_job((const struct writer *)h), TREE_C1);
+    return ino;
+}
+
+static void reply_attr(fuse_req_t req, uint64_t ino)
+{
+    struct stat st;
+    int ret = tree_getattr(fs_of(req)->tree, ino, &st);
+
+    if (ret < 0)
+        reply(req, ret);
+    else
+        fuse_reply_attr(req, &st, 0);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    reply_attr(req, ino_of(ino, fi));
+}
+
+/* truncate(2), without an open file. */
+static int truncate_job(struct fs *fs, uint64_t job, uint64_t bytes)
+{
+    struct upload *u = NULL;
+    int ret = upload_open(fs->jobs, job, &u);
+
+    if (ret < 0)
+        return ret;
+    ret = upload_truncate(u, bytes);
+    upload_close(u, false);
+    writers_room(fs->writers);
+    return ret;
+}
+
+/* Times are the service's: setting them is accepted and has no effect (cp -p, rsync, touch). */
+static int set_owner_and_mode(struct fs *fs, uint64_t ino, const struct stat *attr, int to_set)
+{
+    uid_t uid = to_set & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
+    gid_t gid = to_set & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1;
+    enum tree_kind kind;
+    uint64_t job;
+    int ret = 0;
+
+    if (!(to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
+        return 0;
+    if (!tree_ino_is_job(ino, &job, &kind) || kind != TREE_C1)
+        return -EPERM;
+    if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
+        ret = jobs_set_owner(fs->jobs, job, uid, gid);
+    if (ret == 0 && to_set & FUSE_SET_ATTR_MODE)
+        ret = jobs_set_mode(fs->jobs, job, attr->st_mode & 0777);
+    return ret;
+}
+
+static void reply_job_attr(fuse_req_t req, uint64_t job)
+{
+    reply_attr(req, tree_job_ino(job, TREE_C1));
+}
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+                       struct fuse_file_info *fi)
+{
+    struct fs *fs = fs_of(req);
+    struct handle *h = fi ? handle_of(fi) : NULL;
+    enum tree_kind kind;
+    uint64_t job;
+
+    ino = ino_of(ino, fi);
+    int ret = set_owner_and_mode(fs, ino, attr, to_set);
+    if (ret == 0 && to_set & FUSE_SET_ATTR_SIZE && tree_ino_is_job(ino, &job, &kind)) {
+        if (h && h->kind == HANDLE_WRITER) {
+            writer_truncate((struct writer *)h, req, (uint64_t)attr->st_size, reply_job_attr);
+            return;
+        }
+        if (kind == TREE_C1)
+            ret = truncate_job(fs, job, (uint64_t)attr->st_size);
+        else if (kind != TREE_PRIORITY)
+            ret = -EACCES;
+    }
+    if (ret < 0)
+        reply(req, ret);
+    else
+        reply_attr(req, ino);
+}
+
+struct dir_reply {
+    fuse_req_t req;
+    char *buf;
+    size_t used, max;
+};
+
+static bool add_dirent(void *ctx, const struct tree_dirent *entry)
+{
+    struct dir_reply *d = ctx;
+    struct stat st = {.st_ino = entry->ino, .st_mode = entry->type};
+    size_t n = fuse_add_direntry(d->req, d->buf + d->used, d->max - d->used, entry->name, &st,
+                                 (off_t)entry->offset);
+
+    if (n > d->max - d->used)
+        return false;
+    d->used += n;
+    return true;
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                       struct fuse_file_info *fi)
+{
+    struct dir_reply d = {.req = req, .buf = malloc(size), .max = size};
+
+    (void)fi;
+    int ret = d.buf ? tree_list(fs_of(req)->tree, ino, (uint64_t)offset, add_dirent, &d) : -ENOMEM;
+    if (ret < 0)
+        reply(req, ret);
+    else
+        fuse_reply_buf(req, d.buf, d.used);
+    free(d.buf);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    struct fs *fs = fs_of(req);
+    struct jobs_totals totals;
+    struct statvfs st;
+
+    (void)ino;
+    if (statvfs(fs->store_dir, &st) < 0) {
+        fuse_reply_err(req, errno);
+        return;
+    }
+    if (fs->max_store_bytes) {
+        jobs_totals(fs->jobs, &totals);
+        uint64_t left =
+            fs->max_store_bytes > totals.store_bytes ? fs->max_store_bytes - totals.store_bytes : 0;
+        left /= st.f_frsize;
+        st.f_bavail = left < st.f_bavail ? left : st.f_bavail;
+        st.f_bfree = st.f_bavail;
+        st.f_blocks = st.f_bfree + totals.store_bytes / st.f_frsize;
+    }
+    st.f_namemax = TREE_NAME_MAX;
+    fuse_reply_statfs(req, &st);
+}
+
+/* ---- making, removing, renaming ---- */
+
+/* The publisher's own request. The job may have been renamed or removed since it was announced; the
+ * publisher then looks again. */
+static void publish_node(fuse_req_t req, const char *name, uint64_t job, enum tree_kind kind)
+{
+    struct tree *tree = fs_of(req)->tree;
+    struct stat st;
+    int ret = tree_publish(tree, job, kind);
+
+    if (ret == 0)
+        ret = tree_lookup(tree, TREE_INO_JOBS, name, &st);
+    if (ret == 0 && st.st_ino != tree_job_ino(job, kind))
+        ret = -ECANCELED;
+    if (ret < 0)
+        reply(req, ret);
+    else
+        reply_entry(req, &st);
+}
+
+static int make_file(struct fs *fs, fuse_req_t req, const char *name, mode_t mode,
+                     struct job_info *info, struct stat *st)
+{
+    const struct fuse_ctx *ctx = fuse_req_ctx(req);
+    struct upload_owner owner = {.uid = ctx->uid, .gid = ctx->gid, .mode = mode & 0777};
+
+    if (!S_ISREG(mode))
+        return -EPERM;
+    if (strlen(name) > TREE_NAME_MAX)
+        return -ENAMETOOLONG;
+    int ret = jobs_create_file(fs->jobs, name, &owner, info);
+    if (ret < 0)
+        return ret;
+    writers_made(fs->writers, info->id);
+    return tree_getattr(fs->tree, tree_job_ino(info->id, TREE_C1), st);
+}
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+    struct fs *fs = fs_of(req);
+    struct job_info info;
+    enum tree_kind kind;
+    struct stat st;
+    uint64_t job;
+
+    (void)rdev;
+    if (parent != TREE_INO_JOBS)
+        reply(req, -EPERM);
+    else if (publisher_expects(fs->publisher, fuse_req_ctx(req)->pid, name, &job, &kind))
+        publish_node(req, name, job, kind);
+    else {
+        int ret = by_publisher(req) ? -ECANCELED : make_file(fs, req, name, mode, &info, &st);
+        if (ret < 0)
+            reply(req, ret);
+        else if (reply_entry(req, &st) < 0) /* the caller was killed meanwhile */
+            jobs_remove(fs->jobs, info.id);
+    }
+}
+
+static int unlink_kind(struct fs *fs, uint64_t job, enum tree_kind kind)
+{
+    struct job_info info;
+
+    if (kind == TREE_C1)
+        return jobs_remove(fs->jobs, job);
+    if (!tree_kind_is_result(kind))
+        return -EPERM;
+    if (jobs_get(fs->jobs, job, &info) == 0 && info.state == JOB_REJECTED)
+        return jobs_remove(fs->jobs, job); /* the error is all that there is */
+    return tree_hide(fs->tree, job, kind);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct fs *fs = fs_of(req);
+    enum tree_kind kind;
+    struct stat st;
+    uint64_t job;
+    int ret = tree_lookup(fs->tree, parent, name, &st);
+
+    if (ret == 0)
+        ret = tree_ino_is_job(st.st_ino, &job, &kind) ? unlink_kind(fs, job, kind) : -EPERM;
+    reply(req, ret);
+}
+
+static int rename_job(struct fs *fs, const char *name, const char *new_name, unsigned flags)
+{
+    struct stat st, target;
+    enum tree_kind kind;
+    uint64_t job;
+    int ret = tree_lookup(fs->tree, TREE_INO_JOBS, name, &st);
+
+    if (ret < 0)
+        return ret;
+    if (!tree_ino_is_job(st.st_ino, &job, &kind) || kind != TREE_C1)
+        return -EPERM;
+    if (flags & ~(unsigned)RENAME_NOREPLACE)
+        return -EINVAL;
+    if (strlen(new_name) > TREE_NAME_MAX)
+        return -ENAMETOOLONG;
+    if (flags & RENAME_NOREPLACE && tree_lookup(fs->tree, TREE_INO_JOBS, new_name, &target) == 0)
+        return -EEXIST;
+    return jobs_rename(fs->jobs, job, new_name);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+                      const char *new_name, unsigned flags)
+{
+    if (parent != TREE_INO_JOBS || new_parent != TREE_INO_JOBS)
+        reply(req, -EPERM);
+    else
+        reply(req, rename_job(fs_of(req), name, new_name, flags));
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    (void)parent, (void)name, (void)mode;
+    reply(req, -EPERM);
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    (void)parent, (void)name;
+    reply(req, -EPERM);
+}
+
+static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
+{
+    (void)link, (void)parent, (void)name;
+    reply(req, -EPERM);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name)
+{
+    (void)ino, (void)new_parent, (void)new_name;
+    reply(req, -EPERM);
+}
+
+/* ---- generated files ---- */
+
+static int text_refresh(struct fs *fs, struct text *t)
+{
+    char *bytes = NULL, *old;
+    size_t len = 0;
+
+    pthread_mutex_lock(&fs->lock);
+    t->fresh = false; /* first: a change from now on is one that this read may miss */
+    pthread_mutex_unlock(&fs->lock);
+    int ret = tree_render(fs->tree, t->ino, &bytes, &len);
+    if (ret < 0)
+        return ret;
+    pthread_mutex_lock(&fs->lock);
+    old = t->bytes;
+    t->bytes = bytes;
+    t->len = len;
+    pthread_mutex_unlock(&fs->lock);
+    free(old);
+    return 0;
+}
+
+static void text_read(struct fs *fs, struct text *t, fuse_req_t req, size_t size, size_t offset)
+{
+    int ret = offset == 0 ? text_refresh(fs, t) : 0;
+    char *copy = NULL;
+    size_t n = 0;
+
+    pthread_mutex_lock(&fs->lock);
+    if (ret == 0 && offset < t->len) {
+        n = min_size(size, t->len - offset);
+        copy = malloc(n);
+        if (copy)
+            memcpy(copy, t->bytes + offset, n);
+        else
+            ret = -ENOMEM;
+    }
+    pthread_mutex_unlock(&fs->lock);
+    if (ret < 0)
+        reply(req, ret);
+    else
+        fuse_reply_buf(req, copy, n);
+    free(copy);
+}
+
+static void text_write(struct fs *fs, struct text *t, fuse_req_t req, const char *buf, size_t len)
+{
+    char text[WRITE_TEXT_MAX + 1];
+    struct errmsg err = {""};
+
+    if (len > WRITE_TEXT_MAX) {
+        reply(req, -EFBIG);
+        return;
+    }
+    memcpy(text, buf, len);
+    text[len] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    int ret = tree_write(fs->tree, t->ino, text, &err);
+    if (ret < 0)
+        reply(req, ret);
+    else
+        fuse_reply_write(req, len);
+}
+
+/* What changed can be read and says so as sysfs does, until it has been read from the beginning. */
+static unsigned text_poll(struct fs *fs, struct text *t, struct fuse_pollhandle *ph)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct fuse_pollhandle *old = ph ? t->ph : NULL;
+    if (ph)
+        t->ph = ph;
+    bool fresh = t->fresh;
+    pthread_mutex_unlock(&fs->lock);
+    if (old)
+        fuse_pollhandle_destroy(old);
+    return fresh ? POLLIN | POLLRDNORM | POLLPRI : 0;
+}
+
+/* The poll handle of some open file of `ino` that has not been told yet; marks all of them. */
+static struct fuse_pollhandle *text_changed(struct fs *fs, uint64_t ino)
+{
+    struct fuse_pollhandle *ph = NULL;
+
+    pthread_mutex_lock(&fs->lock);
+    for (struct handle *h = fs->handles; h; h = h->next) {
+        struct text *t = (struct text *)h;
+        if (h->kind != HANDLE_TEXT || t->ino != ino)
+            continue;
+        t->fresh = true;
+        if (!ph) {
+            ph = t->ph;
+            t->ph = NULL;
+        }
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return ph;
+}
+
+static void notify_text(struct fs *fs, uint64_t ino)
+{
+    struct fuse_pollhandle *ph;
+
+    while ((ph = text_changed(fs, ino)) != NULL) {
+        fuse_lowlevel_notify_poll(ph);
+        fuse_pollhandle_destroy(ph);
+    }
+}
+
+/* ---- open files ---- */
+
+struct file {
+    struct handle handle;
+    uint64_t job;
+};
+
+struct events_file {
+    struct handle handle;
+    struct events_reader *reader;
+};
+
+/* NULL without memory. */
+static struct handle *new_handle(struct fs *fs, enum handle_kind kind, uint64_t ino, uint64_t job)
+{
+    struct handle *h = NULL;
+
+    if (kind == HANDLE_TEXT) {
+        struct text *t = calloc(1, sizeof(*t));
+        if (t)
+            *t = (struct text){.ino = ino, .fresh = true};
+        h = (struct handle *)t;
+    } else if (kind == HANDLE_EVENTS) {
+        struct events_file *f = calloc(1, sizeof(*f));
+        if (f && !(f->reader = events_open(fs->events))) {
+            free(f);
+            f = NULL;
+        }
+        h = (struct handle *)f;
+    } else {
+        struct file *f = calloc(1, sizeof(*f));
+        if (f)
+            f->job = job;
+        h = (struct handle *)f;
+    }
+    if (h) {
+        h->kind = kind;
+        handle_link(&fs->handles, &fs->lock, h);
+    }
+    return h;
+}
+
+static void close_handle(struct fs *fs, struct handle *h)
+{
+    handle_unlink(&fs->handles, &fs->lock, h);
+    if (h->kind == HANDLE_TEXT) {
+        struct text *t = (struct text *)h;
+        if (t->ph)
+            fuse_pollhandle_destroy(t->ph);
+        free(t->bytes);
+    } else if (h->kind == HANDLE_EVENTS) {
+        events_close(fs->events, ((struct events_file *)h)->reader);
+    }
+    free(h);
+}
+
+/* Who may write to a file that is no C1: the publisher to a result; its owner to a priority and a setting
+ * (the mode has been checked by the kernel; root gets past the mode, not past this). */
+static int check_write(fuse_req_t req, uint64_t ino)
+{
+    enum tree_kind kind;
+    struct stat st;
+    uint64_t job;
+
+    if (tree_ino_is_job(ino, &job, &kind) && tree_kind_is_result(kind))
+        return by_publisher(req) ? 0 : -EACCES;
+    int ret = tree_getattr(fs_of(req)->tree, ino, &st);
+    if (ret < 0)
+        return ret;
+    return st.st_mode & 0222 ? 0 : -EACCES;
+}
+
+static int make_handle(fuse_req_t req, uint64_t ino, const struct fuse_file_info *fi,
+                       struct handle **out)
+{
+    enum handle_kind handle = HANDLE_TEXT;
+    enum tree_kind kind;
+    uint64_t job = 0;
+    bool is_job = tree_ino_is_job(ino, &job, &kind);
+
+    int ret = for_writing(fi) ? check_write(req, ino) : 0;
+    if (ret < 0)
+        return ret;
+    if (ino == TREE_INO_EVENTS)
+        handle = HANDLE_EVENTS;
+    else if (is_job && kind == TREE_C1)
+        handle = HANDLE_FILE;
+    else if (is_job && tree_kind_is_result(kind) && for_writing(fi))
+        handle = HANDLE_RESULT;
+    *out = new_handle(fs_of(req), handle, ino, job);
+    return *out ? 0 : -ENOMEM;
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct fs *fs = fs_of(req);
+    struct handle *h = NULL;
+    enum tree_kind kind;
+    uint64_t job;
+
+    if (tree_ino_is_job(ino, &job, &kind) && kind == TREE_C1 && for_writing(fi)) {
+        writers_open(fs->writers, req, job, fi);
+        return;
+    }
+    int ret = make_handle(req, ino, fi, &h);
+    if (ret < 0) {
+        reply(req, ret);
+        return;
+    }
+    fi->fh = (uintptr_t)h;
+    fi->direct_io = 1;
+    fi->nonseekable = h->kind == HANDLE_EVENTS;
+    if (fuse_reply_open(req, fi) < 0)
+        close_handle(fs, h);
+}
+
+static void read_c1(struct fs *fs, uint64_t job, fuse_req_t req, size_t size, uint64_t offset)
+{
+    char *buf = malloc(size);
+    ssize_t n = buf ? jobs_read_file(fs->jobs, job, buf, size, offset) : -ENOMEM;
+
+    if (n < 0)
+        reply(req, (int)n);
+    else
+        fuse_reply_buf(req, buf, (size_t)n);
+    free(buf);
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                    struct fuse_file_info *fi)
+{
+    struct fs *fs = fs_of(req);
+    struct handle *h = handle_of(fi);
+
+    (void)ino;
+    switch (h->kind) {
+    case HANDLE_FILE:
+        read_c1(fs, ((struct file *)h)->job, req, size, (uint64_t)offset);
+        break;
+    case HANDLE_WRITER:
+        read_c1(fs, writer_job((struct writer *)h), req, size, (uint64_t)offset);
+        break;
+    case HANDLE_TEXT:
+        text_read(fs, (struct text *)h, req, size, (size_t)offset);
+        break;
+    case HANDLE_EVENTS:
+        events_read(fs->events, ((struct events_file *)h)->reader, req, size,
+                    fi->flags & O_NONBLOCK);
+        break;
+    case HANDLE_RESULT:
+        reply(req, -EBADF);
+        break;
+    }
+}
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t offset,
+                     struct fuse_file_info *fi)
+{
+    struct handle *h = handle_of(fi);
+
+    (void)ino;
+    if (h->kind == HANDLE_WRITER)
+        writer_write((struct writer *)h, req, buf, size, (uint64_t)offset);
+    else if (h->kind == HANDLE_TEXT)
+        text_write(fs_of(req), (struct text *)h, req, buf, size);
+    else
+        reply(req, -EACCES);
+}
+
+static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct handle *h = handle_of(fi);
+
+    (void)ino;
+    if (h->kind == HANDLE_WRITER)
+        writer_flush((struct writer *)h, req);
+    else
+        reply(req, 0);
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct handle *h = handle_of(fi);
+
+    (void)ino;
+    if (h->kind == HANDLE_WRITER) {
+        writer_release((struct writer *)h, req);
+        return;
+    }
+    close_handle(fs_of(req), h);
+    reply(req, 0);
+}
+
+static bool changes_are_told(uint64_t ino)
+{
+    enum tree_kind kind;
+    uint64_t job;
+
+    return tree_ino_is_job(ino, &job, &kind) && kind == TREE_STATUS;
+}
+
+static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
+                    struct fuse_pollhandle *ph)
+{
+    struct fs *fs = fs_of(req);
+    struct handle *h = handle_of(fi);
+    unsigned events = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
+
+    if (h->kind == HANDLE_EVENTS)
+        events = events_poll(fs->events, ((struct events_file *)h)->reader, ph);
+    else if (h->kind == HANDLE_TEXT && changes_are_told(ino))
+        events = text_poll(fs, (struct text *)h, ph);
+    else if (ph)
+        fuse_pollhandle_destroy(ph);
+    fuse_reply_poll(req, events);
+}
+
+/* No .create: see fs.h. No xattr operations: with one, the kernel asks for security.capability before each
+ * write. No .fsync: the kernel then answers 0, and what counts is synced at FLUSH. */
+static const struct fuse_lowlevel_ops operations = {
+    .init = op_init,
+    .lookup = op_lookup,
+    .getattr = op_getattr,
+    .setattr = op_setattr,
+    .mknod = op_mknod,
+    .mkdir = op_mkdir,
+    .unlink = op_unlink,
+    .rmdir = op_rmdir,
+    .symlink = op_symlink,
+    .rename = op_rename,
+    .link = op_link,
+    .open = op_open,
+    .read = op_read,
+    .write = op_write,
+    .flush = op_flush,
+    .release = op_release,
+    .readdir = op_readdir,
+    .statfs = op_statfs,
+    .poll = op_poll,
+};
+
+/* ---- what the rest of the service tells ---- */
+
+void fs_job_changed(struct fs *fs, const struct job_info *info, enum job_state was, bool gone)
+{
+    if (!fs)
+        return;
+    tree_job_changed(fs->tree, info, gone);
+    if (gone || info->state != was)
+        events_add_job(fs->events, info, gone);
+    notify_text(fs, tree_job_ino(info->id, TREE_STATUS));
+    if (!gone)
+        publisher_job_changed(fs->publisher, info->id);
+    if (gone)
+        writers_gone(fs->writers, info->id);
+    writers_room(fs->writers);
+}
+
+void fs_event(struct fs *fs, const char *text)
+{
+    if (fs)
+        events_add_text(fs->events, text);
+}
+
+static void on_tick(void *ctx)
+{
+    struct fs *fs = ctx;
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    int64_t now_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    writers_tick(fs->writers, now_ms, fs->request_limit_ms);
+    if (fs->request_limit_ms)
+        events_heartbeat(fs->events, now_ms, fs->request_limit_ms);
+}
+
+static void on_publisher_warning(void *ctx, const char *text)
+{
+    warn(ctx, text);
+}
+
+/* ---- the threads that serve ---- */
+
+static void *serve(void *arg)
+{
+    struct fs *fs = arg;
+    struct fuse_buf buf = {0};
+    struct pollfd fds[] = {{.fd = fuse_session_fd(fs->session), .events = POLLIN},
+                           {.fd = fs->stop_fd, .events = POLLIN}};
+
+    pthread_setname_np(pthread_self(), "fuse");
+    while (!fuse_session_exited(fs->session)) {
+        if (poll(fds, ARRAY_LEN(fds), -1) < 0 && errno != EINTR)
+            break;
+        if (fds[1].revents)
+            break;
+        int n = fuse_session_receive_buf(fs->session, &buf);
+        if (n == -EINTR || n == -EAGAIN) /* another thread was faster */
+            continue;
+        if (n <= 0)
+            break;
+        fuse_session_process_buf(fs->session, &buf);
+    }
+    free(buf.mem);
+    eventfd_write(fs->ended_fd, 1);
+    return NULL;
+}
+
+static int start_threads(struct fs *fs)
+{
+    sigset_t all, old;
+    int ret = 0;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    while (fs->threads_len < fs->threads_max && ret == 0) {
+        ret = -pthread_create(&fs->threads[fs->threads_len], NULL, serve, fs);
+        fs->threads_len += ret == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return ret;
+}
+
+/* ---- the kernel's patience ---- */
+
+static int64_t read_seconds(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    long seconds = 0;
+
+    if (f && fscanf(f, "%ld", &seconds) != 1)
+        seconds = 0;
+    if (f)
+        fclose(f);
+    return seconds;
+}
+
+/* Where the administrator limits how long a request may be pending, the kernel ends the whole mount when
+ * one is; so nobody is let wait for more than half of that. */
+static int64_t request_limit_ms(void)
+{
+    int64_t limit = read_seconds("/proc/sys/fs/fuse/default_request_timeout");
+    int64_t max = read_seconds("/proc/sys/fs/fuse/max_request_timeout");
+
+    if (max > 0 && (limit == 0 || limit > max))
+        limit = max;
+    return limit * 1000 / 2;
+}
+
+/* ---- life ---- */
+
+static int make_session(struct fs *fs, struct errmsg *err)
+{
+    struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+    bool allow_other = mount_may_allow_other(FUSE_CONF);
+    int bad =
+        fuse_opt_add_arg(&args, "proofd") ||
+        fuse_opt_add_arg(
+            &args,
+            "-odefault_permissions,nosuid,nodev,noexec,fsname=proofd,subtype=" MOUNT_SUBTYPE) ||
+        (allow_other && fuse_opt_add_arg(&args, "-oallow_other"));
+
+    if (!bad)
+        fs->session = fuse_session_new(&args, &operations, sizeof(operations), fs);
+    fuse_opt_free_args(&args);
+    if (!fs->session)
+        return errmsg_set(err, -ENOMEM, "%s: cannot make a FUSE session", fs->mountpoint);
+    if (!allow_other)
+        warn(fs, "other users cannot use the mount: put user_allow_other into " FUSE_CONF
+                 ", or start the service as root");
+    return 0;
+}
+
+static int mount_session(struct fs *fs, struct errmsg *err)
+{
+    if (fuse_session_mount(fs->session, fs->mountpoint) != 0)
+        return errmsg_set(err, -EIO,
+                          "%s: cannot mount; is /dev/fuse there and open to this user, and "
+                          "fusermount3 installed?",
+                          fs->mountpoint);
+    fs->mounted = true;
+    int fd = fuse_session_fd(fs->session);
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+        return errmsg_set(err, -errno, "/dev/fuse: %s", strerror(errno));
+    return 0;
+}
+
+static int make_parts(struct fs *fs, const struct fs_options *opt, struct errmsg *err)
+{
+    fs->store_dir = strdup(opt->store_dir);
+    fs->threads_max = opt->threads ? opt->threads : THREADS_DEFAULT;
+    fs->threads = calloc(fs->threads_max, sizeof(*fs->threads));
+    fs->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    fs->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!fs->store_dir || !fs->threads || fs->stop_fd < 0 || fs->ended_fd < 0 ||
+        events_create(&fs->events) < 0)
+        return errmsg_set(err, -ENOMEM, "fuse: no memory or descriptors");
+    return 0;
+}
+
+static int make_workers(struct fs *fs, struct errmsg *err)
+{
+    struct publisher_options publisher = {.mountpoint = fs->mountpoint,
+                                          .tree = fs->tree,
+                                          .warn = on_publisher_warning,
+                                          .tick = on_tick,
+                                          .ctx = fs};
+    struct writers_options writers = {.jobs = fs->jobs, .threads = INTAKE_THREADS};
+    int ret = publisher_create(&publisher, &fs->publisher, err);
+
+    if (ret < 0)
+        return ret;
+    writers.publisher = fs->publisher;
+    return writers_create(&writers, &fs->writers, err);
+}
+
+int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err)
+{
+    struct fs *fs = calloc(1, sizeof(*fs));
+    int ret;
+
+    if (!fs)
+        return errmsg_set(err, -ENOMEM, "fuse: no memory");
+    pthread_mutex_init(&fs->lock, NULL);
+    fs->stop_fd = fs->ended_fd = -1;
+    fs->jobs = opt->jobs;
+    fs->tree = opt->tree;
+    fs->max_store_bytes = opt->max_store_bytes;
+    fs->warn = opt->warn;
+    fs->ctx = opt->ctx;
+    fs->request_limit_ms = request_limit_ms();
+    ret = make_parts(fs, opt, err);
+    if (ret == 0)
+        ret = mount_prepare(opt->mountpoint, &fs->mountpoint, err);
+    if (ret == 0)
+        ret = make_workers(fs, err);
+    if (ret == 0)
+        ret = make_session(fs, err);
+    if (ret == 0)
+        ret = mount_session(fs, err);
+    if (ret < 0)
+        goto out;
+    *out = fs;
+    fs = NULL;
+out:
+    fs_destroy(fs);
+    return ret;
+}
+
+int fs_start(struct fs *fs, struct errmsg *err)
+{
+    int ret = writers_start(fs->writers, err);
+
+    if (ret == 0)
+        ret = start_threads(fs);
+    if (ret < 0)
+        return errmsg_set(err, ret, "%s: cannot start the threads of the mount", fs->mountpoint);
+    return publisher_start(fs->publisher, err);
+}
+
+int fs_ended_fd(const struct fs *fs)
+{
+    return fs->ended_fd;
+}
+
+/* The publisher needs a mount that serves, so it ends first. What has been taken in is finished after the
+ * last request has been read and before the mount goes, so everybody whose request was read is answered. */
+void fs_stop(struct fs *fs)
+{
+    publisher_stop(fs->publisher);
+    writers_stop(fs->writers);
+    events_stop(fs->events);
+    fuse_session_exit(fs->session);
+    eventfd_write(fs->stop_fd, 1);
+    for (unsigned i = 0; i < fs->threads_len; i++)
+        pthread_join(fs->threads[i], NULL);
+    fs->threads_len = 0;
+    writers_drain(fs->writers);
+    if (fs->mounted)
+        fuse_session_unmount(fs->session);
+    fs->mounted = false;
+}
+
+void fs_destroy(struct fs *fs)
+{
+    if (!fs)
+        return;
+    if (fs->mounted)
+        fuse_session_unmount(fs->session);
+    while (fs->handles)
+        close_handle(fs, fs->handles);
+    writers_destroy(fs->writers);
+    publisher_destroy(fs->publisher);
+    events_destroy(fs->events);
+    if (fs->session)
+        fuse_session_destroy(fs->session);
+    if (fs->stop_fd >= 0)
+        close(fs->stop_fd);
+    if (fs->ended_fd >= 0)
+        close(fs->ended_fd);
+    free(fs->threads);
+    free(fs->mountpoint);
+    free(fs->store_dir);
+    pthread_mutex_destroy(&fs->lock);
+    free(fs);
+}

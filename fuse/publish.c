@@ -1,0 +1,380 @@
+/*
+ * A queue of jobs to look at. For each, the tree says which results exist that nobody can see; the thread
+ * announces one, creates it through the mount, and so on until nothing is due. Where the mount cannot be
+ * reached (somebody detached it), results are made visible without an event: late watchers are better
+ * served than none.
+ *
+ * The root is opened anew for each job and checked to be a FUSE mount: after a lazy unmount the path leads
+ * to the directory below, and a descriptor that is held for long would keep `umount` from working.
+ */
+#include "fuse/publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ATTEMPTS 5
+#define TICK_NS 1000000000
+
+struct order {
+    struct order *next;
+    uint64_t job;
+    void (*done)(void *arg); /* may be NULL */
+    void *arg;
+};
+
+struct publisher {
+    char *mountpoint;
+    struct tree *tree;
+    void (*warn)(void *ctx, const char *text);
+    void (*tick)(void *ctx);
+    void *ctx;
+    pthread_t thread;
+    bool started;
+    atomic_int tid; /* 0: not running */
+
+    pthread_mutex_t lock; /* never held inside the mount */
+    pthread_cond_t wake;
+    struct order *first, **last; /* guarded by lock, as all below */
+    bool stop, stopped;
+    int root_error; /* of the first look at the mount; 1: not looked yet */
+    bool expecting;
+    char expected_name[JOB_NAME_MAX + 16];
+    uint64_t expected_job;
+    enum tree_kind expected_kind;
+};
+
+/* ---- recognising itself ---- */
+
+bool publisher_is(const struct publisher *p, pid_t caller)
+{
+    int tid = atomic_load(&p->tid);
+
+    return tid != 0 && caller == tid;
+}
+
+bool publisher_expects(struct publisher *p, pid_t caller, const char *name, uint64_t *job,
+                       enum tree_kind *kind)
+{
+    bool yes = false;
+
+    if (!publisher_is(p, caller))
+        return false;
+    pthread_mutex_lock(&p->lock);
+    if (p->expecting && strcmp(name, p->expected_name) == 0) {
+        p->expecting = false;
+        *job = p->expected_job;
+        *kind = p->expected_kind;
+        yes = true;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return yes;
+}
+
+static void expect(struct publisher *p, const struct job_info *info, enum tree_kind kind)
+{
+    pthread_mutex_lock(&p->lock);
+    snprintf(p->expected_name, sizeof(p->expected_name), "%s%s", info->name, tree_suffix(kind));
+    p->expected_job = info->id;
+    p->expected_kind = kind;
+    p->expecting = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- as a client of the mount ---- */
+
+/* The directory of jobs, or a negative errno (-ENXIO: the path is no FUSE mount any more). */
+static int open_jobs_dir(const struct publisher *p)
+{
+    struct statfs fs;
+    int dir = -ENXIO;
+    int root = open(p->mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (root < 0)
+        return -errno;
+    if (fstatfs(root, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC) {
+        dir = openat(root, "jobs", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        dir = dir < 0 ? -errno : dir;
+    }
+    close(root);
+    return dir;
+}
+
+static int create_result(struct publisher *p, int dir, const struct job_info *info,
+                         enum tree_kind kind)
+{
+    char name[JOB_NAME_MAX + 16];
+
+    expect(p, info, kind);
+    snprintf(name, sizeof(name), "%s%s", info->name, tree_suffix(kind));
+    int fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0444);
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    return 0;
+}
+
+static enum tree_kind lowest(unsigned kinds)
+{
+    return (enum tree_kind)__builtin_ctz(kinds);
+}
+
+static void reveal(struct publisher *p, uint64_t job)
+{
+    struct job_info info;
+    unsigned due;
+
+    while ((due = tree_due(p->tree, job, &info)) != 0)
+        if (tree_publish(p->tree, job, lowest(due)) < 0)
+            return;
+}
+
+static void warn(struct publisher *p, const struct job_info *info, int error)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "job=%" PRIu64 " results appear without an event: %s", info->id,
+             strerror(-error));
+    if (p->warn)
+        p->warn(p->ctx, text);
+}
+
+/* Creates what is due, lowest kind first, so `.proof` last. A failure may be a rename or an rm that came
+ * between: what is due is asked anew. */
+static void publish(struct publisher *p, uint64_t job)
+{
+    struct job_info info;
+    unsigned due;
+    int attempts = 0, ret = 0;
+
+    while ((due = tree_due(p->tree, job, &info)) != 0 && attempts < ATTEMPTS) {
+        int dir = open_jobs_dir(p);
+        ret = dir < 0 ? dir : create_result(p, dir, &info, lowest(due));
+        if (dir >= 0)
+            close(dir);
+        attempts += ret < 0;
+    }
+    if (due && attempts == ATTEMPTS) {
+        warn(p, &info, ret);
+        reveal(p, job);
+    }
+}
+
+/* Best effort: a job that has gone has no status, a file of somebody else may not be touched. */
+static void touch_status(struct publisher *p, uint64_t job)
+{
+    char name[JOB_NAME_MAX + 16];
+    struct job_info info = {0};
+
+    tree_due(p->tree, job, &info);
+    int dir = info.id ? open_jobs_dir(p) : -ENOENT;
+    if (dir < 0)
+        return;
+    snprintf(name, sizeof(name), "%s%s", info.name, tree_suffix(TREE_STATUS));
+    utimensat(dir, name, NULL, AT_SYMLINK_NOFOLLOW);
+    close(dir);
+}
+
+/* ---- the queue ---- */
+
+static struct order *take_order(struct publisher *p)
+{
+    struct order *o = p->first;
+
+    if (o) {
+        p->first = o->next;
+        if (!p->first)
+            p->last = &p->first;
+    }
+    return o;
+}
+
+static void finish(struct order *o)
+{
+    if (o->done)
+        o->done(o->arg);
+    free(o);
+}
+
+static void wait_for_order(struct publisher *p)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += TICK_NS % 1000000000;
+    until.tv_sec += TICK_NS / 1000000000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&p->wake, &p->lock, &until);
+}
+
+static void look_at_mount(struct publisher *p)
+{
+    int dir = open_jobs_dir(p);
+
+    if (dir >= 0)
+        close(dir);
+    pthread_mutex_lock(&p->lock);
+    p->root_error = dir < 0 ? dir : 0;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void *publisher_thread(void *arg)
+{
+    struct publisher *p = arg;
+
+    pthread_setname_np(pthread_self(), "publisher");
+    atomic_store(&p->tid, gettid());
+    look_at_mount(p);
+    pthread_mutex_lock(&p->lock);
+    while (!p->stop) {
+        struct order *o = take_order(p);
+        if (!o)
+            wait_for_order(p);
+        pthread_mutex_unlock(&p->lock);
+        if (o) {
+            publish(p, o->job);
+            touch_status(p, o->job);
+            finish(o);
+        } else if (p->tick) {
+            p->tick(p->ctx);
+        }
+        pthread_mutex_lock(&p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+    atomic_store(&p->tid, 0);
+    return NULL;
+}
+
+/* An order without `done` does what an earlier one would do, which is still to begin. Under the lock. */
+static bool is_ordered(const struct publisher *p, uint64_t job)
+{
+    for (const struct order *o = p->first; o; o = o->next)
+        if (o->job == job)
+            return true;
+    return false;
+}
+
+void publisher_after(struct publisher *p, uint64_t job, void (*done)(void *arg), void *arg)
+{
+    struct order *o = NULL;
+    bool kept = true;
+
+    pthread_mutex_lock(&p->lock);
+    if (p->stopped || (done || !is_ordered(p, job))) {
+        o = p->stopped ? NULL : calloc(1, sizeof(*o));
+        kept = o != NULL;
+    }
+    if (o) {
+        *o = (struct order){.job = job, .done = done, .arg = arg};
+        *p->last = o;
+        p->last = &o->next;
+        pthread_cond_broadcast(&p->wake);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (kept)
+        return;
+    reveal(p, job); /* stopped, or no memory for the order */
+    if (done)
+        done(arg);
+}
+
+void publisher_job_changed(struct publisher *p, uint64_t job)
+{
+    publisher_after(p, job, NULL, NULL);
+}
+
+/* ---- making it ---- */
+
+int publisher_create(const struct publisher_options *opt, struct publisher **out,
+                     struct errmsg *err)
+{
+    struct publisher *p = calloc(1, sizeof(*p));
+    pthread_condattr_t monotonic;
+
+    if (p)
+        p->mountpoint = strdup(opt->mountpoint);
+    if (!p || !p->mountpoint) {
+        free(p);
+        return errmsg_set(err, -ENOMEM, "publisher: no memory");
+    }
+    p->tree = opt->tree;
+    p->warn = opt->warn;
+    p->tick = opt->tick;
+    p->ctx = opt->ctx;
+    p->last = &p->first;
+    p->root_error = 1;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    *out = p;
+    return 0;
+}
+
+int publisher_start(struct publisher *p, struct errmsg *err)
+{
+    sigset_t all, old;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int ret = -pthread_create(&p->thread, NULL, publisher_thread, p);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (ret < 0)
+        return errmsg_set(err, ret, "publisher: cannot start a thread");
+    p->started = true;
+    pthread_mutex_lock(&p->lock);
+    while (p->root_error > 0)
+        pthread_cond_wait(&p->wake, &p->lock);
+    ret = p->root_error;
+    pthread_mutex_unlock(&p->lock);
+    if (ret < 0)
+        return errmsg_set(err, ret, "%s: the new mount does not answer: %s", p->mountpoint,
+                          strerror(-ret));
+    return 0;
+}
+
+void publisher_stop(struct publisher *p)
+{
+    struct order *o;
+
+    pthread_mutex_lock(&p->lock);
+    p->stop = true;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    if (p->started)
+        pthread_join(p->thread, NULL);
+    p->started = false;
+    pthread_mutex_lock(&p->lock);
+    p->stopped = true;
+    struct order *left = p->first;
+    p->first = NULL;
+    p->last = &p->first;
+    pthread_mutex_unlock(&p->lock);
+    while ((o = left) != NULL) {
+        left = o->next;
+        reveal(p, o->job);
+        finish(o);
+    }
+}
+
+void publisher_destroy(struct publisher *p)
+{
+    if (!p)
+        return;
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->lock);
+    free(p->mountpoint);
+    free(p);
+}

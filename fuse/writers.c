@@ -1,0 +1,530 @@
+/*
+ * Each open file is a lane of the intake pool, so its writes, judgements and close keep their order. The
+ * opens that wait are retried on a lane of their own: one at a time, oldest first, whenever a job ends or a
+ * handle closes.
+ */
+#include "fuse/writers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fuse/intake.h"
+#include "fuse/parked.h"
+
+#define QUEUED_BYTES_MAX ((size_t)64 << 20) /* of all writes that wait for an intake thread */
+#define EMBRYO_MS 60000                     /* how long a file may wait for its first open */
+#define PF_SIGNALED 0x400                   /* field 9 of /proc/TID/stat: dies of a signal */
+
+struct writer {
+    struct handle handle; /* in all->open, guarded by its lock */
+    struct writers *all;
+    struct intake_lane lane;
+    struct upload *upload;
+    atomic_bool killed; /* as the last flush saw it */
+    struct intake_task release;
+    fuse_req_t release_req;
+};
+
+struct embryo {
+    struct embryo *next;
+    uint64_t job;
+    int64_t since_ms;
+};
+
+struct writers {
+    struct jobs *jobs;
+    struct publisher *publisher;
+    struct intake *intake;
+    atomic_size_t queued_bytes;
+    atomic_bool stopping;
+
+    struct parked_list waiting; /* key: the job */
+    struct intake_lane retry_lane;
+    struct intake_task retry;
+    atomic_bool retry_queued;
+
+    pthread_mutex_t lock;
+    struct handle *open;    /* guarded by lock */
+    struct embryo *embryos; /* guarded by lock */
+};
+
+struct waiting_open {
+    struct parked parked;
+    struct writers *all;
+    struct fuse_file_info fi;
+};
+
+struct upload_task {
+    struct intake_task task;
+    struct writer *w;
+    fuse_req_t req;
+    uint64_t offset; /* or the size to truncate to */
+    void (*answer)(fuse_req_t req, uint64_t job);
+    size_t len;
+    uint8_t bytes[];
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* ---- files without a handle ---- */
+
+void writers_made(struct writers *ws, uint64_t job)
+{
+    struct embryo *e = calloc(1, sizeof(*e));
+
+    if (!e)
+        return; /* it stays an empty file until somebody removes it */
+    e->job = job;
+    e->since_ms = now_ms();
+    pthread_mutex_lock(&ws->lock);
+    e->next = ws->embryos;
+    ws->embryos = e;
+    pthread_mutex_unlock(&ws->lock);
+}
+
+static bool take_embryo(struct writers *ws, uint64_t job)
+{
+    struct embryo *found = NULL;
+
+    pthread_mutex_lock(&ws->lock);
+    for (struct embryo **place = &ws->embryos; *place && !found;) {
+        if ((*place)->job == job) {
+            found = *place;
+            *place = found->next;
+        } else {
+            place = &(*place)->next;
+        }
+    }
+    pthread_mutex_unlock(&ws->lock);
+    free(found);
+    return found != NULL;
+}
+
+/* Its open failed: a file that was made for it goes, so that a refused `cp` leaves nothing. */
+static void drop_embryo(struct writers *ws, uint64_t job)
+{
+    if (take_embryo(ws, job))
+        jobs_remove(ws->jobs, job);
+}
+
+static uint64_t old_embryo(struct writers *ws, int64_t before_ms)
+{
+    uint64_t job = 0;
+
+    pthread_mutex_lock(&ws->lock);
+    for (const struct embryo *e = ws->embryos; e; e = e->next)
+        if (e->since_ms <= before_ms)
+            job = e->job;
+    pthread_mutex_unlock(&ws->lock);
+    return job;
+}
+
+static bool is_for_job(void *ctx, const struct parked *p)
+{
+    return p->key == *(const uint64_t *)ctx;
+}
+
+/* Files that were made long ago and never opened. One whose open waits its turn is no such file; its open
+ * takes it off the list when it ends. */
+static void drop_old_embryos(struct writers *ws, int64_t now)
+{
+    uint64_t job;
+
+    while ((job = old_embryo(ws, now - EMBRYO_MS)) != 0) {
+        if (!parked_has(&ws->waiting, is_for_job, &job)) {
+            drop_embryo(ws, job);
+        } else { /* another minute */
+            take_embryo(ws, job);
+            writers_made(ws, job);
+        }
+    }
+}
+
+/* ---- opening ---- */
+
+static void close_writer(struct writer *w, bool aborted)
+{
+    struct writers *ws = w->all;
+
+    handle_unlink(&ws->open, &ws->lock, &w->handle);
+    upload_close(w->upload, aborted);
+    free(w);
+    writers_room(ws);
+}
+
+/* -EAGAIN: the queue is full. */
+static int make_writer(struct writers *ws, uint64_t job, int flags, struct writer **out)
+{
+    struct writer *w = calloc(1, sizeof(*w));
+    int ret;
+
+    if (!w)
+        return -ENOMEM;
+    w->handle.kind = HANDLE_WRITER;
+    w->all = ws;
+    ret = upload_open(ws->jobs, job, &w->upload);
+    if (ret < 0) {
+        free(w);
+        return ret;
+    }
+    take_embryo(ws, job);
+    handle_link(&ws->open, &ws->lock, &w->handle);
+    ret = flags & O_TRUNC ? upload_truncate(w->upload, 0) : 0;
+    if (ret < 0)
+        close_writer(w, true);
+    else
+        *out = w;
+    return ret;
+}
+
+/* Opens and answers. -EAGAIN, and no answer: there is no room. */
+static int try_open(struct writers *ws, fuse_req_t req, uint64_t job, struct fuse_file_info fi)
+{
+    struct writer *w = NULL;
+    int ret = make_writer(ws, job, fi.flags, &w);
+
+    if (ret == -EAGAIN)
+        return ret;
+    if (ret < 0) {
+        drop_embryo(ws, job);
+        fuse_reply_err(req, -ret);
+        return 0;
+    }
+    fi.fh = (uintptr_t)w;
+    fi.direct_io = 1;
+    if (fuse_reply_open(req, &fi) < 0)
+        close_writer(w, true); /* whoever opened it has gone */
+    return 0;
+}
+
+static void refuse(struct writers *ws, fuse_req_t req, uint64_t job, int error)
+{
+    drop_embryo(ws, job);
+    fuse_reply_err(req, error);
+}
+
+static void refuse_waiting(struct parked *p, int error)
+{
+    refuse(((struct waiting_open *)p)->all, p->req, p->key, error);
+    free(p);
+}
+
+static void open_interrupted(struct parked *p)
+{
+    refuse_waiting(p, EINTR);
+}
+
+static bool run_retry(struct intake_task *task)
+{
+    struct writers *ws = (struct writers *)((char *)task - offsetof(struct writers, retry));
+    struct parked *p;
+
+    atomic_store(&ws->retry_queued, false);
+    while ((p = parked_take(&ws->waiting, NULL, NULL)) != NULL) {
+        const struct waiting_open *o = (struct waiting_open *)p;
+        if (atomic_load(&ws->stopping)) {
+            refuse_waiting(p, ECANCELED);
+        } else if (try_open(ws, p->req, p->key, o->fi) == -EAGAIN) {
+            parked_return(&ws->waiting, p);
+            break;
+        } else {
+            free(p);
+        }
+    }
+    return true;
+}
+
+void writers_room(struct writers *ws)
+{
+    if (parked_has(&ws->waiting, NULL, NULL) && !atomic_exchange(&ws->retry_queued, true))
+        intake_push(ws->intake, &ws->retry_lane, &ws->retry);
+}
+
+static void wait_for_room(struct writers *ws, fuse_req_t req, uint64_t job,
+                          const struct fuse_file_info *fi)
+{
+    struct waiting_open *o = calloc(1, sizeof(*o));
+
+    if (!o) {
+        refuse(ws, req, job, ENOMEM);
+        return;
+    }
+    o->parked = (struct parked){.req = req, .key = job, .since_ms = now_ms()};
+    o->all = ws;
+    o->fi = *fi;
+    parked_add(&ws->waiting, &o->parked);
+    writers_room(ws); /* it may have come meanwhile */
+}
+
+/* Who comes later waits behind those who wait, even if there is room just now: it is theirs. */
+void writers_open(struct writers *ws, fuse_req_t req, uint64_t job, const struct fuse_file_info *fi)
+{
+    bool nonblock = fi->flags & O_NONBLOCK;
+
+    if (!parked_has(&ws->waiting, NULL, NULL) && try_open(ws, req, job, *fi) == 0)
+        return;
+    if (nonblock)
+        refuse(ws, req, job, EAGAIN);
+    else
+        wait_for_room(ws, req, job, fi);
+}
+
+void writers_gone(struct writers *ws, uint64_t job)
+{
+    struct parked *p;
+
+    while ((p = parked_take(&ws->waiting, is_for_job, &job)) != NULL)
+        refuse_waiting(p, ENOENT);
+}
+
+static bool is_older(void *ctx, const struct parked *p)
+{
+    return p->since_ms <= *(const int64_t *)ctx;
+}
+
+void writers_tick(struct writers *ws, int64_t now, int64_t limit_ms)
+{
+    int64_t before = now - limit_ms;
+    struct parked *p;
+
+    while (limit_ms > 0 && (p = parked_take(&ws->waiting, is_older, &before)) != NULL)
+        refuse_waiting(p, EAGAIN);
+    drop_old_embryos(ws, now);
+}
+
+/* ---- writing ---- */
+
+uint64_t writer_job(const struct writer *w)
+{
+    return upload_job_id(w->upload);
+}
+
+/* Without memory for a task of `len` bytes it answers and gives NULL. */
+static struct upload_task *new_task(struct writer *w, fuse_req_t req, size_t len,
+                                    bool (*run)(struct intake_task *task))
+{
+    bool room = atomic_fetch_add(&w->all->queued_bytes, len) + len <= QUEUED_BYTES_MAX || len == 0;
+    struct upload_task *t = room ? malloc(sizeof(*t) + len) : NULL;
+
+    if (!t) {
+        atomic_fetch_sub(&w->all->queued_bytes, len);
+        fuse_reply_err(req, ENOMEM);
+        return NULL;
+    }
+    *t = (struct upload_task){.task.run = run, .w = w, .req = req, .len = len};
+    return t;
+}
+
+static void push(struct upload_task *t)
+{
+    intake_push(t->w->all->intake, &t->w->lane, &t->task);
+}
+
+static bool run_write(struct intake_task *task)
+{
+    struct upload_task *t = (struct upload_task *)task;
+    ssize_t n = upload_write(t->w->upload, t->bytes, t->len, t->offset);
+
+    atomic_fetch_sub(&t->w->all->queued_bytes, t->len);
+    if (n < 0)
+        fuse_reply_err(t->req, (int)-n);
+    else
+        fuse_reply_write(t->req, (size_t)n);
+    free(t);
+    return true;
+}
+
+void writer_write(struct writer *w, fuse_req_t req, const void *buf, size_t len, uint64_t offset)
+{
+    struct upload_task *t = new_task(w, req, len, run_write);
+
+    if (!t)
+        return;
+    memcpy(t->bytes, buf, len);
+    t->offset = offset;
+    push(t);
+}
+
+static bool run_truncate(struct intake_task *task)
+{
+    struct upload_task *t = (struct upload_task *)task;
+    int ret = upload_truncate(t->w->upload, t->offset);
+
+    if (ret < 0)
+        fuse_reply_err(t->req, -ret);
+    else
+        t->answer(t->req, writer_job(t->w));
+    free(t);
+    return true;
+}
+
+void writer_truncate(struct writer *w, fuse_req_t req, uint64_t bytes,
+                     void (*answer)(fuse_req_t req, uint64_t job))
+{
+    struct upload_task *t = new_task(w, req, 0, run_truncate);
+
+    if (!t)
+        return;
+    t->offset = bytes;
+    t->answer = answer;
+    push(t);
+}
+
+/* ---- closing ---- */
+
+/* Reads the flags of a thread that waits for us and so cannot change. Not to know counts as alive: the
+ * content is judged in any case. */
+static bool dies_of_signal(pid_t tid)
+{
+    char path[32], text[512];
+    unsigned long flags = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
+    f = tid > 0 ? fopen(path, "re") : NULL;
+    if (!f)
+        return false;
+    size_t n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *end_of_name = strrchr(text, ')'); /* the name may hold anything */
+    if (!end_of_name || sscanf(end_of_name, ") %*c %*d %*d %*d %*d %*d %lu", &flags) != 1)
+        return false;
+    return flags & PF_SIGNALED;
+}
+
+struct late_error {
+    fuse_req_t req;
+    int error;
+};
+
+static void answer_late(void *arg)
+{
+    struct late_error *late = arg;
+
+    fuse_reply_err(late->req, late->error);
+    free(late);
+}
+
+/* Answers when NAME.error can be read, so that `cp ... || cat NAME.error` finds it. */
+static void answer_rejection(struct writer *w, fuse_req_t req, int error)
+{
+    struct late_error *late = malloc(sizeof(*late));
+
+    if (!late) {
+        fuse_reply_err(req, error);
+        return;
+    }
+    *late = (struct late_error){req, error};
+    publisher_after(w->all->publisher, writer_job(w), answer_late, late);
+}
+
+static bool run_flush(struct intake_task *task)
+{
+    struct upload_task *t = (struct upload_task *)task;
+    int ret = upload_judge(t->w->upload);
+
+    if (ret < 0)
+        answer_rejection(t->w, t->req, -ret);
+    else
+        fuse_reply_err(t->req, 0);
+    free(t);
+    return true;
+}
+
+void writer_flush(struct writer *w, fuse_req_t req)
+{
+    bool killed = dies_of_signal(fuse_req_ctx(req)->pid);
+
+    atomic_store(&w->killed, killed);
+    if (killed) {
+        fuse_reply_err(req, 0);
+        return;
+    }
+    struct upload_task *t = new_task(w, req, 0, run_flush);
+    if (t)
+        push(t);
+}
+
+static bool run_release(struct intake_task *task)
+{
+    struct writer *w = (struct writer *)((char *)task - offsetof(struct writer, release));
+    fuse_req_t req = w->release_req;
+
+    close_writer(w, atomic_load(&w->killed));
+    fuse_reply_err(req, 0);
+    return false;
+}
+
+void writer_release(struct writer *w, fuse_req_t req)
+{
+    w->release_req = req;
+    w->release.run = run_release;
+    intake_push(w->all->intake, &w->lane, &w->release);
+}
+
+/* ---- making it ---- */
+
+int writers_create(const struct writers_options *opt, struct writers **out, struct errmsg *err)
+{
+    struct writers *ws = calloc(1, sizeof(*ws));
+
+    if (!ws)
+        return errmsg_set(err, -ENOMEM, "writers: no memory");
+    int ret = intake_create(opt->threads, &ws->intake, err);
+    if (ret < 0) {
+        free(ws);
+        return ret;
+    }
+    ws->jobs = opt->jobs;
+    ws->publisher = opt->publisher;
+    ws->retry.run = run_retry;
+    parked_init(&ws->waiting, open_interrupted);
+    pthread_mutex_init(&ws->lock, NULL);
+    *out = ws;
+    return 0;
+}
+
+int writers_start(struct writers *ws, struct errmsg *err)
+{
+    return intake_start(ws->intake, err);
+}
+
+void writers_stop(struct writers *ws)
+{
+    atomic_store(&ws->stopping, true);
+    writers_room(ws);
+}
+
+void writers_drain(struct writers *ws)
+{
+    writers_stop(ws);
+    intake_destroy(ws->intake);
+    ws->intake = NULL;
+    while (ws->open)
+        close_writer((struct writer *)ws->open, true);
+    while (ws->embryos)
+        drop_embryo(ws, ws->embryos->job);
+}
+
+void writers_destroy(struct writers *ws)
+{
+    if (!ws)
+        return;
+    if (ws->intake)
+        writers_drain(ws);
+    pthread_mutex_destroy(&ws->lock);
+    parked_fini(&ws->waiting);
+    free(ws);
+}

@@ -1,0 +1,59 @@
+/*
+ * Files opened for writing: who may open one now and who waits, what is done with the bytes, and what a
+ * close means.
+ *
+ * While the queue is full an open() waits its turn, first come first served, without a thread and without
+ * the directory's lock; an interrupt ends the wait, O_NONBLOCK gets EAGAIN. Bytes and judgements run on
+ * intake threads. A judgement that rejects is answered when NAME.error can be read. A writer that is killed
+ * (the kernel says so of a process that flushes because it dies of a signal) leaves no job.
+ */
+#ifndef FUSE_WRITERS_H
+#define FUSE_WRITERS_H
+
+#include "fuse/handle.h"
+#include "fuse/publish.h"
+
+#define WRITERS_BLOCK_MAX ((size_t)128 << 10) /* bytes of one WRITE, which is copied once */
+
+struct writers;
+struct writer; /* begins with a struct handle */
+
+struct writers_options {
+    struct jobs *jobs;
+    struct publisher *publisher;
+    unsigned threads; /* intake threads */
+};
+
+int writers_create(const struct writers_options *opt, struct writers **out, struct errmsg *err);
+int writers_start(struct writers *ws, struct errmsg *err);
+/* Answers ECANCELED to every open that waits, now and later. */
+void writers_stop(struct writers *ws);
+/* After the last request: finishes and answers what has been taken in, then closes the files left open as
+ * if their writers had been killed. Only fs_job_changed's calls may follow, and writers_destroy. */
+void writers_drain(struct writers *ws);
+void writers_destroy(struct writers *ws);
+
+/* A file that MKNOD has made, with no handle yet. It goes away when its open fails or does not come. */
+void writers_made(struct writers *ws, uint64_t job);
+
+/* The requests of one file. Each answers `req`, now or later. */
+void writers_open(struct writers *ws, fuse_req_t req, uint64_t job,
+                  const struct fuse_file_info *fi);
+void writer_write(struct writer *w, fuse_req_t req, const void *buf, size_t len, uint64_t offset);
+/* `answer` replies to a SETATTR that has been done. */
+void writer_truncate(struct writer *w, fuse_req_t req, uint64_t bytes,
+                     void (*answer)(fuse_req_t req, uint64_t job));
+void writer_flush(struct writer *w, fuse_req_t req);
+void writer_release(struct writer *w, fuse_req_t req);
+/* The job that this writer's bytes belong to. */
+uint64_t writer_job(const struct writer *w);
+
+/* Something changed, so there may be room for an open that waits. Does not block. */
+void writers_room(struct writers *ws);
+/* A job has gone: an open of it that waits need wait no longer. */
+void writers_gone(struct writers *ws, uint64_t job);
+/* Once a second. limit_ms > 0: answers EAGAIN to an open that has waited so long (see os request
+ * timeouts); drops files that nobody opened. */
+void writers_tick(struct writers *ws, int64_t now_ms, int64_t limit_ms);
+
+#endif
