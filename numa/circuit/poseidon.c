@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <pthread.h>
 
+#include "numa/circuit/poseidon_adx.h"
+
 #define WIDTH_MAX POSEIDON_MAX_WIDTH
 
 typedef fr_t matrix[WIDTH_MAX][WIDTH_MAX];
@@ -212,6 +214,31 @@ static void make_sparse(struct poseidon *p)
     memcpy(p->pre_sparse, cur, sizeof(cur));
 }
 
+/* sum of v[j] * w[j + 1]: from the S-box of one sparse layer to element 0 of a later one. */
+static fr_t cross_term(const struct poseidon_sparse *from, const struct poseidon_sparse *to,
+                       uint32_t width)
+{
+    fr_t sum = {{0}}, t;
+
+    for (uint32_t j = 1; j < width; j++) {
+        fr_mul(&t, &from->v[j - 1], &to->w[j]);
+        fr_add(&sum, &sum, &t);
+    }
+    return sum;
+}
+
+static void make_tuned(struct poseidon *p)
+{
+    for (uint32_t i = 0; i < p->width; i++)
+        for (uint32_t j = 0; j < p->width; j++)
+            p->pre_sparse_columns[j][i] = p->pre_sparse[i][j];
+    for (uint32_t k = 0; k < p->partial_rounds; k++) {
+        const uint32_t first = k - k % POSEIDON_GROUP;
+        for (uint32_t e = first; e < k; e++)
+            p->cross[k][e - first] = cross_term(&p->sparse[e], &p->sparse[k], p->width);
+    }
+}
+
 static void make_constants(struct poseidon *p, uint32_t arity, uint32_t partial_rounds)
 {
     p->arity = arity;
@@ -222,51 +249,32 @@ static void make_constants(struct poseidon *p, uint32_t arity, uint32_t partial_
     make_round_constants(p);
     make_compressed(p);
     make_sparse(p);
+    make_tuned(p);
 }
 
-static struct poseidon constants_2, constants_4, constants_8, constants_11;
-static pthread_once_t once_2 = PTHREAD_ONCE_INIT, once_4 = PTHREAD_ONCE_INIT,
-                      once_8 = PTHREAD_ONCE_INIT, once_11 = PTHREAD_ONCE_INIT;
+const uint32_t poseidon_arities[POSEIDON_ARITIES] = {2, 4, 8, 11};
 
-/* Numbers of partial rounds: porep-circuit 3.1. */
-static void make_2(void)
-{
-    make_constants(&constants_2, 2, 55);
-}
+static struct poseidon constants[POSEIDON_ARITIES];
+static pthread_once_t constants_once = PTHREAD_ONCE_INIT;
 
-static void make_4(void)
+static void make_all(void)
 {
-    make_constants(&constants_4, 4, 56);
-}
+    static const uint32_t partial_rounds[POSEIDON_ARITIES] = {55, 56, 57,
+                                                              57}; /* porep-circuit 3.1 */
 
-static void make_8(void)
-{
-    make_constants(&constants_8, 8, 57);
-}
-
-static void make_11(void)
-{
-    make_constants(&constants_11, 11, 57);
+    for (uint32_t i = 0; i < POSEIDON_ARITIES; i++) {
+        constants[i].index = i;
+        make_constants(&constants[i], poseidon_arities[i], partial_rounds[i]);
+    }
 }
 
 const struct poseidon *poseidon_constants(uint32_t arity)
 {
-    switch (arity) {
-    case 2:
-        pthread_once(&once_2, make_2);
-        return &constants_2;
-    case 4:
-        pthread_once(&once_4, make_4);
-        return &constants_4;
-    case 8:
-        pthread_once(&once_8, make_8);
-        return &constants_8;
-    case 11:
-        pthread_once(&once_11, make_11);
-        return &constants_11;
-    default:
-        return NULL;
-    }
+    pthread_once(&constants_once, make_all);
+    for (uint32_t i = 0; i < POSEIDON_ARITIES; i++)
+        if (poseidon_arities[i] == arity)
+            return &constants[i];
+    return NULL;
 }
 
 /* x^5 + constant */
@@ -310,7 +318,7 @@ void poseidon_linear_layer(const struct poseidon *p, uint32_t round, fr_t *state
         dense_times(state, round == POSEIDON_HALF_FULL - 1 ? p->pre_sparse : p->mds, p->width);
 }
 
-void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
+void poseidon_hash_plain(uint32_t arity, const fr_t *preimage, fr_t *out)
 {
     const struct poseidon *p = poseidon_constants(arity);
     const uint32_t rounds = poseidon_rounds(p);
@@ -328,4 +336,12 @@ void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
         poseidon_linear_layer(p, round, s);
     }
     *out = s[1];
+}
+
+void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
+{
+    if (poseidon_adx_available())
+        poseidon_hash_adx(poseidon_constants(arity), preimage, out);
+    else
+        poseidon_hash_plain(arity, preimage, out);
 }

@@ -3,7 +3,7 @@
  * position 0, the digest in position 1 (porep-circuit 3).
  *
  * The constants are computed, not stored: the round constants by the Grain LFSR, the rest from the
- * Cauchy matrix. Any thread may call anything here; the first to need an arity makes its constants.
+ * Cauchy matrix. Any thread may call anything here; the first to call makes the constants.
  */
 #ifndef CIRCUIT_POSEIDON_H
 #define CIRCUIT_POSEIDON_H
@@ -15,6 +15,10 @@
 #define POSEIDON_FULL_ROUNDS 8
 #define POSEIDON_HALF_FULL (POSEIDON_FULL_ROUNDS / 2)
 #define POSEIDON_MAX_PARTIAL 57
+#define POSEIDON_GROUP 4 /* partial rounds that the tuned form takes together */
+
+#define POSEIDON_ARITIES 4
+extern const uint32_t poseidon_arities[POSEIDON_ARITIES]; /* 2, 4, 8, 11 */
 
 /* A sparse matrix of the optimised form (porep-circuit 3.5):
  * s'[0] = sum of s[i] * w[i]; s'[j] = s[j] + v[j - 1] * s[0]. */
@@ -26,7 +30,8 @@ struct poseidon_sparse {
 /* The constants of one arity. */
 struct poseidon {
     uint32_t arity, width, partial_rounds;
-    fr_t tag; /* 2^arity - 1 */
+    uint32_t index; /* in poseidon_arities */
+    fr_t tag;       /* 2^arity - 1 */
     /* Textbook form: round constants K(round)[i] at round * width + i. */
     fr_t round_constants[(POSEIDON_FULL_ROUNDS + POSEIDON_MAX_PARTIAL) * POSEIDON_MAX_WIDTH];
     fr_t mds[POSEIDON_MAX_WIDTH][POSEIDON_MAX_WIDTH];
@@ -34,6 +39,10 @@ struct poseidon {
     fr_t compressed[POSEIDON_FULL_ROUNDS * POSEIDON_MAX_WIDTH + POSEIDON_MAX_PARTIAL];
     fr_t pre_sparse[POSEIDON_MAX_WIDTH][POSEIDON_MAX_WIDTH];
     struct poseidon_sparse sparse[POSEIDON_MAX_PARTIAL];
+    /* For the tuned form: pre_sparse[i][j] at [j][i]; and, of partial round k, what an earlier S-box of its
+     * group (the e-th) contributes to element 0 by way of the other elements. */
+    fr_t pre_sparse_columns[POSEIDON_MAX_WIDTH][POSEIDON_MAX_WIDTH];
+    fr_t cross[POSEIDON_MAX_PARTIAL][POSEIDON_GROUP - 1];
 };
 
 /* Arity 2, 4, 8 or 11; NULL for any other. */
@@ -55,5 +64,8 @@ void poseidon_linear_layer(const struct poseidon *p, uint32_t round, fr_t *state
 
 /* Digest of `arity` field elements; arity must be 2, 4, 8 or 11. */
 void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out);
+
+/* The same in its plain form, on any machine: what the tuned form is tested against. */
+void poseidon_hash_plain(uint32_t arity, const fr_t *preimage, fr_t *out);
 
 #endif

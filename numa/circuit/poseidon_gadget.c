@@ -102,9 +102,8 @@ static fr_t folded_tag(const struct poseidon *p)
     return powers_of(&sum, &p->compressed[p->width]).x5;
 }
 
-static void make_layout(struct layout *l, uint32_t arity)
+static void make_layout(struct layout *l, const struct poseidon *p)
 {
-    const struct poseidon *p = poseidon_constants(arity);
     struct symbolic s, next;
     uint32_t offset = 0;
 
@@ -131,47 +130,13 @@ static void make_layout(struct layout *l, uint32_t arity)
     layout_record(l, &s, 1);
 }
 
-static struct layout layout_2, layout_4, layout_8, layout_11;
-static pthread_once_t once_2 = PTHREAD_ONCE_INIT, once_4 = PTHREAD_ONCE_INIT,
-                      once_8 = PTHREAD_ONCE_INIT, once_11 = PTHREAD_ONCE_INIT;
+static struct layout layouts[POSEIDON_ARITIES];
+static pthread_once_t layouts_once = PTHREAD_ONCE_INIT;
 
-static void make_2(void)
+static void make_all(void)
 {
-    make_layout(&layout_2, 2);
-}
-
-static void make_4(void)
-{
-    make_layout(&layout_4, 4);
-}
-
-static void make_8(void)
-{
-    make_layout(&layout_8, 8);
-}
-
-static void make_11(void)
-{
-    make_layout(&layout_11, 11);
-}
-
-static const struct layout *layout_of(uint32_t arity)
-{
-    switch (arity) {
-    case 2:
-        pthread_once(&once_2, make_2);
-        return &layout_2;
-    case 4:
-        pthread_once(&once_4, make_4);
-        return &layout_4;
-    case 8:
-        pthread_once(&once_8, make_8);
-        return &layout_8;
-    default:
-        assert(arity == 11);
-        pthread_once(&once_11, make_11);
-        return &layout_11;
-    }
+    for (uint32_t i = 0; i < POSEIDON_ARITIES; i++)
+        make_layout(&layouts[i], poseidon_constants(poseidon_arities[i]));
 }
 
 /* One use of the gadget. */
@@ -240,9 +205,10 @@ struct num poseidon_num(struct cs *cs, const struct num *preimage, uint32_t arit
     const struct poseidon *p = poseidon_constants(arity);
     const uint32_t rounds = poseidon_rounds(p);
     const fr_t zero = {{0}}, *post = &p->compressed[p->width + 1];
-    struct use u = {.cs = cs, .layout = layout_of(arity), .first = cs->n_aux};
+    struct use u = {.cs = cs, .layout = &layouts[p->index], .first = cs->n_aux};
     fr_t s[WIDTH_MAX];
 
+    pthread_once(&layouts_once, make_all);
     s[0] = folded_tag(p);
     for (uint32_t i = 1; i < p->width; i++) {
         s[i] = preimage[i - 1].value;
