@@ -12,8 +12,7 @@ enum option_type {
     OPTION_SIGNED,
     OPTION_BYTES,    /* number with K M G T for powers of 1024 */
     OPTION_DURATION, /* seconds, or a number with s m h d */
-    OPTION_LEVEL,
-    OPTION_BOOL
+    OPTION_LEVEL
 };
 
 struct option {
@@ -49,8 +48,6 @@ static const struct option options[] = {
      "ended jobs kept; the oldest go first; 0: all"},
     {"keep_finished_age", OPTION_DURATION, offsetof(struct config, keep_finished_age_s), "7d", 0,
      (int64_t)1 << 32, "TIME", "how long ended jobs are kept (s, m, h, d); 0: for ever"},
-    {"allow_other", OPTION_BOOL, offsetof(struct config, allow_other), "no", 0, 0, "yes|no",
-     "let other users into the mount; an ordinary user needs user_allow_other in /etc/fuse.conf"},
 };
 
 static const struct option *find_option(const char *name, size_t len)
@@ -109,21 +106,6 @@ static int parse_number(const struct option *o, const char *value, int64_t *out,
                                                    : "");
 }
 
-static int parse_bool(const struct option *o, const char *value, bool *out, struct errmsg *err)
-{
-    static const struct {
-        const char *word;
-        bool value;
-    } words[] = {{"yes", true}, {"no", false}, {"true", true}, {"false", false}};
-
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (strcmp(value, words[i].word) == 0) {
-            *out = words[i].value;
-            return 0;
-        }
-    return errmsg_set(err, -EINVAL, "%s: '%s' is neither yes nor no", o->name, value);
-}
-
 static int parse_path(const struct option *o, const char *value, char *out, struct errmsg *err)
 {
     if (strlen(value) >= CONFIG_PATH_MAX)
@@ -152,8 +134,6 @@ static int set_option(struct config *cfg, const struct option *o, const char *va
         if (log_level_parse(value, field) == 0)
             return 0;
         return errmsg_set(err, -EINVAL, "%s: '%s' is none of err, warn, info, debug", o->name, value);
-    case OPTION_BOOL:
-        return parse_bool(o, value, field, err);
     }
     return -EINVAL;
 }
@@ -313,8 +293,6 @@ static int walk_argument(struct command_line *cl, int *i, struct errmsg *err)
     const struct option *o = find_option(a.name, strlen(a.name));
     if (!o)
         return errmsg_set(err, -EINVAL, "unknown option '%s' (see --help)", arg);
-    if (o->type == OPTION_BOOL && !a.value)
-        a.value = "yes";
     ret = take_value(cl, i, &a, err);
     if (ret < 0 || !cl->values)
         return ret;
@@ -408,8 +386,6 @@ void config_print(const struct config *cfg, FILE *out)
             fprintf(out, "%s\n", (const char *)field);
         else if (o->type == OPTION_LEVEL)
             fprintf(out, "%s\n", log_level_name(*(const enum log_level *)field));
-        else if (o->type == OPTION_BOOL)
-            fprintf(out, "%s\n", *(const bool *)field ? "yes" : "no");
         else
             fprintf(out, "%" PRId64 "\n", *(const int64_t *)field);
     }

@@ -30,7 +30,6 @@ struct config {
     uint64_t max_store_bytes; /* 0: as much as the disk has */
     uint64_t keep_finished;
     uint64_t keep_finished_age_s; /* 0: for ever */
-    bool allow_other;
 };
 
 /* What the command line asks for. */

@@ -54,7 +54,6 @@ START_TEST(config_defaults__are_sane)
     ck_assert_int_eq(cfg.log_level, LOG_LEVEL_INFO);
     ck_assert_uint_eq(cfg.max_unfinished, 1000);
     ck_assert_uint_eq(cfg.keep_finished_age_s, 7 * 86400);
-    ck_assert(!cfg.allow_other);
 }
 END_TEST
 
@@ -62,7 +61,7 @@ START_TEST(config_read_file__sets_each_type)
 {
     ck_assert_int_eq(read_text("# comment\n; another\n\n[proofd]\n  mount = /mnt/my proofs \n"
                                "threads=3\nlog_level = debug\nmax_store = 2G\n"
-                               "keep_finished_age = 12h\nallow_other = yes\nnode = 1"),
+                               "keep_finished_age = 12h\nnode = 1"),
                      0);
     ck_assert_str_eq(cfg.mount, "/mnt/my proofs");
     ck_assert_uint_eq(cfg.threads, 3);
@@ -70,7 +69,6 @@ START_TEST(config_read_file__sets_each_type)
     ck_assert_uint_eq(cfg.max_store_bytes, 2ull << 30);
     ck_assert_uint_eq(cfg.keep_finished_age_s, 12 * 3600);
     ck_assert_int_eq(cfg.node, 1);
-    ck_assert(cfg.allow_other);
 }
 END_TEST
 
@@ -87,7 +85,6 @@ static const struct {
     {"threads = 2K\n", ":1: threads: '2K'"},
     {"max_store = 9999999999999T\n", ":1: max_store:"},
     {"keep_finished_age = 3w\n", ":1: keep_finished_age: '3w'"},
-    {"allow_other = maybe\n", ":1: allow_other: 'maybe' is neither yes nor no"},
     {"log_level = loud\n", ":1: log_level: 'loud' is none of err, warn, info, debug"},
     {"mount =\n", ":1: mount: must not be empty"},
     {"threads\n", ":1: 'threads' is not of the form key = value"},
@@ -119,7 +116,7 @@ END_TEST
 START_TEST(config_load__command_line_beats_file_beats_default)
 {
     enum config_action action;
-    const char *args[] = {"--threads", "7", "--config", path, "--allow-other", NULL};
+    const char *args[] = {"--threads", "7", "--config", path, NULL};
 
     read_text("threads = 3\nmount = /from/file\nmax_unfinished = 5\n");
     ck_assert_int_eq(load(args, &action), 0);
@@ -128,19 +125,17 @@ START_TEST(config_load__command_line_beats_file_beats_default)
     ck_assert_str_eq(cfg.mount, "/from/file");
     ck_assert_uint_eq(cfg.max_unfinished, 5);
     ck_assert_uint_eq(cfg.keep_finished, 1000);
-    ck_assert(cfg.allow_other);
 }
 END_TEST
 
 START_TEST(config_load__equals_sign_and_dashes)
 {
     enum config_action action;
-    const char *args[] = {"--max-unfinished=9", "--allow-other=no", "--check-config", NULL};
+    const char *args[] = {"--max-unfinished=9", "--check-config", NULL};
 
     ck_assert_int_eq(load(args, &action), 0);
     ck_assert_int_eq(action, CONFIG_CHECK);
     ck_assert_uint_eq(cfg.max_unfinished, 9);
-    ck_assert(!cfg.allow_other);
 }
 END_TEST
 
@@ -178,7 +173,7 @@ START_TEST(config_print__reads_back_the_same)
 {
     struct config again;
 
-    read_text("threads = 3\nkeep_finished_age = 2d\nmax_store = 5T\nallow_other = yes\n"
+    read_text("threads = 3\nkeep_finished_age = 2d\nmax_store = 5T\n"
               "log_level = warn\nparams = /p\nnode = 0\n");
     FILE *f = fopen(path, "w");
     config_print(&cfg, f);

@@ -1,0 +1,505 @@
+/*
+ * proofd: reads options, builds the parts, runs until it is told to stop, takes them down in reverse
+ * order. The main thread reads signals, the mount's end and the spawner's; everything else has threads
+ * of its own.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/config.h"
+#include "daemon/jobs.h"
+#include "daemon/notify.h"
+#include "daemon/paths.h"
+#include "daemon/sched.h"
+#include "daemon/status.h"
+#include "daemon/supervise.h"
+#include "daemon/version.h"
+#include "fuse/fs.h"
+#include "numa/workers.h"
+
+#define ENGINE_NAME "proofd-engine"
+#define ENGINE_ARGS_MAX 16
+#define TICK_MS 5000 /* the table's housekeeping */
+
+enum exit_status { EXIT_STOPPED = 0, EXIT_FAULT = 1, EXIT_USAGE = 2 };
+
+struct service {
+    struct config config;
+    char engine_path[PATH_MAX];
+    char threads_arg[24];
+    const char *engine_argv[ENGINE_ARGS_MAX];
+    int node;
+
+    int signals;
+    int lost_fd; /* an eventfd: the spawner is dead */
+    struct supervisor *supervisor;
+    struct workers *check_workers;
+    struct jobs *jobs;
+    struct sched *sched;
+    struct tree *tree;
+    _Atomic(struct fs *) fs; /* NULL until the mount is there */
+    struct status_source source;
+};
+
+/* ---- what the parts ask of the service ---- */
+
+/* What can never be proved is refused at the door; what is missing may be made meanwhile. */
+static int admit(void *ctx, const struct c1 *c1, struct errmsg *err)
+{
+    const struct service *sv = ctx;
+    const struct sector_size *size = c1_size(c1);
+    char path[PATH_MAX];
+    bool insecure;
+
+    if (status_find_params(size, sv->config.params, path, &insecure, err) < 0) {
+        errmsg_prefix(err, -EINVAL, "there are no parameters to prove a sector of %s with",
+                      size->name);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static void log_change(const struct job_info *info, enum job_state was, bool gone)
+{
+    if (gone) {
+        log_debug(log_u64("job", info->id), log_str("name", info->name), log_str("state", "gone"));
+        return;
+    }
+    if (info->state == was)
+        return;
+    if (info->state == JOB_RECEIVING || info->state == JOB_REJECTED)
+        log_debug(log_u64("job", info->id), log_str("name", info->name),
+                  log_str("state", job_state_name(info->state)));
+    else
+        log_info(log_u64("job", info->id), log_str("name", info->name),
+                 log_str("state", job_state_name(info->state)), log_u64("uid", info->uid));
+}
+
+static void on_job_changed(void *ctx, const struct job_info *info, enum job_state was, bool gone)
+{
+    struct service *sv = ctx;
+
+    log_change(info, was, gone);
+    if (sv->sched)
+        sched_wake(sv->sched);
+    fs_job_changed(atomic_load(&sv->fs), info, was, gone);
+}
+
+static void on_engine_event(void *ctx, const char *text)
+{
+    struct service *sv = ctx;
+    struct fs *fs = atomic_load(&sv->fs);
+
+    if (fs)
+        fs_event(fs, text);
+}
+
+static void on_spawner_lost(void *ctx)
+{
+    struct service *sv = ctx;
+    uint64_t one = 1;
+
+    if (write(sv->lost_fd, &one, sizeof(one)) < 0)
+        log_err(log_str("msg", "cannot wake the main thread"), log_str("error", strerror(errno)));
+}
+
+static void on_fs_warning(void *ctx, const char *text)
+{
+    (void)ctx;
+    log_warn(log_str("msg", text));
+}
+
+/* ---- the service's own files ---- */
+
+static int render_status(void *ctx, char **text, size_t *len)
+{
+    return status_render(&((struct service *)ctx)->source, text, len);
+}
+
+static int render_metrics(void *ctx, char **text, size_t *len)
+{
+    return metrics_render(&((struct service *)ctx)->source, text, len);
+}
+
+static int render_log_level(void *ctx, char **text, size_t *len)
+{
+    (void)ctx;
+    int n = asprintf(text, "%s\n", log_level_name(log_get_level()));
+    if (n < 0)
+        return -ENOMEM;
+    *len = (size_t)n;
+    return 0;
+}
+
+static int write_log_level(void *ctx, const char *text, struct errmsg *err)
+{
+    struct service *sv = ctx;
+    enum log_level level;
+    char word[16];
+
+    if (sscanf(text, "%15s", word) != 1 || log_level_parse(word, &level) < 0)
+        return errmsg_set(err, -EINVAL, "not one of err, warn, info, debug");
+    log_set_level(level);
+    sched_set_log_level(sv->sched, level);
+    return 0;
+}
+
+/* ---- building ---- */
+
+/* Beside this program, unless the configuration says otherwise. */
+static int find_engine(struct service *sv, struct errmsg *err)
+{
+    char self[PATH_MAX];
+
+    if (sv->config.engine[0]) {
+        snprintf(sv->engine_path, sizeof(sv->engine_path), "%s", sv->config.engine);
+    } else {
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        if (n < 0)
+            return errmsg_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
+        self[n] = '\0';
+        *strrchr(self, '/') = '\0';
+        n = snprintf(sv->engine_path, sizeof(sv->engine_path), "%s/%s", self, ENGINE_NAME);
+        if (n >= (ssize_t)sizeof(sv->engine_path))
+            return errmsg_set(err, -ENAMETOOLONG, "%s: too long a path", self);
+    }
+    if (access(sv->engine_path, X_OK) < 0)
+        return errmsg_set(err, -errno, "engine program %s: %s", sv->engine_path, strerror(errno));
+    return 0;
+}
+
+static void make_engine_args(struct service *sv)
+{
+    const char **argv = sv->engine_argv;
+    size_t n = 0;
+
+    snprintf(sv->threads_arg, sizeof(sv->threads_arg), "%llu",
+             (unsigned long long)sv->config.threads);
+    argv[n++] = sv->engine_path;
+    argv[n++] = "--threads";
+    argv[n++] = sv->threads_arg;
+    argv[n++] = "--params";
+    argv[n++] = sv->config.params;
+    argv[n++] = "--log-level";
+    argv[n++] = log_level_name(sv->config.log_level);
+    if (sv->config.node >= 0)
+        argv[n++] = "--bind";
+    argv[n] = NULL;
+    /* Without a node of its own the engine has the whole machine and is called node 0. */
+    sv->node = sv->config.node >= 0 ? (int)sv->config.node : 0;
+}
+
+/* A service that read its own mount would wait for itself. */
+static int check_paths(const struct config *cfg, struct errmsg *err)
+{
+    const struct {
+        const char *what, *path;
+    } dirs[] = {{"store", cfg->store}, {"params", cfg->params}};
+
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        if (dirs[i].path[0] && path_is_inside(dirs[i].path, cfg->mount))
+            return errmsg_set(err, -EINVAL, "%s %s lies inside the mount %s", dirs[i].what,
+                              dirs[i].path, cfg->mount);
+    return 0;
+}
+
+/* Each open file of the mount and each waiting job may hold a descriptor. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_warn(log_str("msg", "cannot raise the limit of open files"),
+                 log_str("error", strerror(errno)));
+}
+
+static void log_params(const struct service *sv)
+{
+    char path[PATH_MAX];
+    bool insecure;
+    size_t found = 0;
+
+    for (const struct sector_size *size = sector_sizes; size->name; size++) {
+        if (status_find_params(size, sv->config.params, path, &insecure, NULL) < 0)
+            continue;
+        found++;
+        if (insecure)
+            log_warn(log_str("msg", "insecure development parameters"), log_str("size", size->name),
+                     log_str("file", path));
+        else
+            log_info(log_str("msg", "parameters found"), log_str("size", size->name),
+                     log_str("file", path));
+    }
+    if (found == 0)
+        log_warn(log_str("msg", "no parameters found: every job will be refused until there are some "
+                                "(proofctl setup makes insecure ones for development)"));
+}
+
+static int open_jobs(struct service *sv, struct errmsg *err)
+{
+    const struct jobs_options opt = {
+        .store_dir = sv->config.store,
+        .check_workers = sv->check_workers,
+        .max_unfinished = (uint32_t)sv->config.max_unfinished,
+        .max_store_bytes = sv->config.max_store_bytes,
+        .keep_finished = (uint32_t)sv->config.keep_finished,
+        .keep_finished_s = (int64_t)sv->config.keep_finished_age_s,
+        .admit = admit,
+        .changed = on_job_changed,
+        .ctx = sv,
+    };
+
+    return jobs_open(&opt, &sv->jobs, err);
+}
+
+static int make_sched(struct service *sv, struct errmsg *err)
+{
+    const struct sched_options opt = {
+        .jobs = sv->jobs,
+        .supervisor = sv->supervisor,
+        .engine_argv = sv->engine_argv,
+        .nodes = &sv->node,
+        .nodes_len = 1,
+        .event = on_engine_event,
+        .lost = on_spawner_lost,
+        .ctx = sv,
+    };
+
+    return sched_create(&opt, &sv->sched, err);
+}
+
+static int make_tree(struct service *sv, struct errmsg *err)
+{
+    const struct tree_file files[] = {
+        {"status", 0444, render_status, NULL, sv},
+        {"metrics", 0444, render_metrics, NULL, sv},
+        {"log_level", 0644, render_log_level, write_log_level, sv},
+    };
+    const struct tree_options opt = {.jobs = sv->jobs,
+                                     .files = files,
+                                     .files_len = ARRAY_LEN(files),
+                                     .uid = getuid(),
+                                     .gid = getgid()};
+
+    return tree_create(&opt, &sv->tree, err);
+}
+
+static int mount_fs(struct service *sv, struct errmsg *err)
+{
+    const struct fs_options opt = {.mountpoint = sv->config.mount,
+                                   .jobs = sv->jobs,
+                                   .tree = sv->tree,
+                                   .store_dir = sv->config.store,
+                                   .max_store_bytes = sv->config.max_store_bytes,
+                                   .warn = on_fs_warning,
+                                   .ctx = sv};
+    struct fs *fs = NULL;
+
+    int ret = fs_create(&opt, &fs, err);
+    if (ret < 0)
+        return ret;
+    atomic_store(&sv->fs, fs);
+    return fs_start(fs, err);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Before any thread: signals are blocked for all of them, the spawner is forked. */
+static int build_processes(struct service *sv, struct errmsg *err)
+{
+    sigset_t mask;
+
+    int ret = check_paths(&sv->config, err);
+    if (ret == 0)
+        ret = find_engine(sv, err);
+    if (ret < 0)
+        return ret;
+    make_engine_args(sv);
+    raise_descriptor_limit();
+    ret = supervisor_create(&sv->supervisor, err);
+    if (ret < 0)
+        return ret;
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGHUP);
+    sigprocmask(SIG_BLOCK, &mask, NULL);
+    sv->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    sv->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (sv->signals < 0 || sv->lost_fd < 0)
+        return errmsg_set(err, -errno, "signalfd, eventfd: %s", strerror(errno));
+    return 0;
+}
+
+static int build_parts(struct service *sv, struct errmsg *err)
+{
+    int ret = workers_create((unsigned)sv->config.threads, &sv->check_workers, err);
+
+    if (ret == 0)
+        ret = open_jobs(sv, err);
+    if (ret == 0)
+        ret = make_sched(sv, err);
+    if (ret < 0)
+        return ret;
+    sv->source = (struct status_source){&sv->config, sv->jobs, sv->sched, now_ms()};
+    ret = make_tree(sv, err);
+    if (ret == 0)
+        ret = mount_fs(sv, err);
+    return ret == 0 ? sched_start(sv->sched, err) : ret;
+}
+
+static int build(struct service *sv, struct errmsg *err)
+{
+    int ret = build_processes(sv, err);
+
+    if (ret < 0)
+        return ret;
+    if (log_start(err) < 0)
+        log_warn(log_str("msg", err->text));
+    return build_parts(sv, err);
+}
+
+/* Users first, so that nothing new arrives; then the engines; what they held is in the table before
+ * that is closed. */
+static void take_down(struct service *sv)
+{
+    struct fs *fs = atomic_load(&sv->fs);
+
+    if (fs)
+        fs_stop(fs);
+    sched_stop(sv->sched);
+    atomic_store(&sv->fs, NULL);
+    fs_destroy(fs);
+    tree_destroy(sv->tree);
+    jobs_close(sv->jobs);
+    sched_destroy(sv->sched);
+    supervisor_destroy(sv->supervisor);
+    workers_destroy(sv->check_workers);
+    if (sv->signals >= 0)
+        close(sv->signals);
+    if (sv->lost_fd >= 0)
+        close(sv->lost_fd);
+}
+
+/* ---- running ---- */
+
+static const char *signal_that_came(int fd)
+{
+    struct signalfd_siginfo info;
+
+    if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return NULL;
+    return strsignal((int)info.ssi_signo);
+}
+
+static enum exit_status run(struct service *sv)
+{
+    struct pollfd fds[] = {{sv->signals, POLLIN, 0},
+                           {fs_ended_fd(atomic_load(&sv->fs)), POLLIN, 0},
+                           {sv->lost_fd, POLLIN, 0}};
+    uint32_t watchdog = notify_watchdog_ms();
+    int tick_ms = watchdog && watchdog < TICK_MS ? (int)watchdog : TICK_MS;
+
+    for (;;) {
+        int n = poll(fds, ARRAY_LEN(fds), tick_ms);
+        jobs_tick(sv->jobs);
+        if (watchdog)
+            notify_send("WATCHDOG=1");
+        if (n <= 0)
+            continue;
+        if (fds[2].revents)
+            return EXIT_FAULT;
+        if (fds[1].revents) {
+            log_warn(log_str("msg", "the mount was taken away, stopping"));
+            return EXIT_STOPPED;
+        }
+        const char *name = signal_that_came(sv->signals);
+        if (name) {
+            log_info(log_str("msg", "stopping"), log_str("signal", name));
+            return EXIT_STOPPED;
+        }
+    }
+}
+
+static void say_ready(const struct service *sv)
+{
+    log_info(log_str("msg", "ready"), log_str("version", PROOFD_VERSION),
+             log_str("mount", sv->config.mount), log_str("store", sv->config.store));
+    int ret = notify_send("READY=1");
+    if (ret < 0)
+        log_warn(log_str("msg", "the service manager does not listen"),
+                 log_str("error", strerror(-ret)));
+}
+
+static enum exit_status serve(struct service *sv)
+{
+    struct errmsg err = {""};
+    enum exit_status status = EXIT_FAULT;
+
+    log_set_level(sv->config.log_level);
+    int ret = build(sv, &err);
+    if (ret == 0) {
+        log_params(sv);
+        say_ready(sv);
+        status = run(sv);
+        notify_send("STOPPING=1");
+    } else {
+        log_err(log_str("msg", "cannot start"), log_str("error", err.text[0] ? err.text
+                                                                             : strerror(-ret)));
+    }
+    take_down(sv);
+    if (ret == 0)
+        log_info(log_str("msg", "stopped"));
+    log_stop();
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static struct service sv = {.signals = -1, .lost_fd = -1};
+    enum config_action action;
+    struct errmsg err = {""};
+
+    if (config_load(argc, argv, &sv.config, &action, &err) < 0) {
+        fprintf(stderr, "proofd: %s\n", err.text);
+        return EXIT_USAGE;
+    }
+    switch (action) {
+    case CONFIG_HELP:
+        config_print_help(stdout);
+        return EXIT_STOPPED;
+    case CONFIG_VERSION:
+        puts("proofd " PROOFD_VERSION);
+        return EXIT_STOPPED;
+    case CONFIG_CHECK:
+        if (check_paths(&sv.config, &err) < 0) {
+            fprintf(stderr, "proofd: %s\n", err.text);
+            return EXIT_USAGE;
+        }
+        config_print(&sv.config, stdout);
+        return EXIT_STOPPED;
+    case CONFIG_RUN:
+        break;
+    }
+    return (int)serve(&sv);
+}
