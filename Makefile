@@ -64,6 +64,9 @@ $(BUILD)/%.o: %.cc | $(BLST)/bindings/blst.h
 	@$(if $(Q),echo "  CXX   $<")
 	$(Q)$(CXX) $(OUR_CXXFLAGS) $(CXXFLAGS) -c $< -o $@
 
+# Vectorized twins of plain code, chosen at run time.
+$(BUILD)/%_avx2.o: OUR_CFLAGS += $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
+
 $(LIB): $(LIB_OBJS)
 	@rm -f $@
 	$(Q)ar rcs $@ $^

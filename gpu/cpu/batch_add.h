@@ -19,8 +19,17 @@
 #define BATCH_ADD_LEN_G1 1024
 #define BATCH_ADD_LEN_G2 512
 
-/* What an addition in flight needs; the contents mean nothing between calls. About 100 KiB: keep it on the heap, one
+/* *out = (negate_a ? -*a : *a) + (negate_b ? -*b : *b), over points of the group whose function takes it.
+ * out may be a or b. No other pair of the same call may have the same out, or read it as a or b. */
+struct add_pair {
+    const void *a, *b;
+    void *out;
+    bool negate_a, negate_b;
+};
+
+/* What additions in flight need; the contents mean nothing between calls. About 200 KiB: keep it on the heap, one
  * for each thread. */
+#define BATCH_SCRATCH_BYTES (BATCH_ADD_LEN_G1 * 128 + 64)
 struct batch_scratch {
     union {
         struct {
@@ -29,16 +38,11 @@ struct batch_scratch {
         struct {
             fp2_t divisor[BATCH_ADD_LEN_G2], before[BATCH_ADD_LEN_G2];
         } g2;
+        uint8_t bytes[BATCH_SCRATCH_BYTES]; /* where additions go side by side */
     };
     uint8_t step[BATCH_ADD_LEN_G1];
-};
-
-/* *out = (negate_a ? -*a : *a) + (negate_b ? -*b : *b), over points of the group whose function takes it.
- * out may be a or b. No other pair of the same call may have the same out, or read it as a or b. */
-struct add_pair {
-    const void *a, *b;
-    void *out;
-    bool negate_a, negate_b;
+    const struct add_pair *chords[BATCH_ADD_LEN_G1];
+    struct add_pair others[BATCH_ADD_LEN_G1];
 };
 
 /* Does `len` additions; a, b and out point to g1_affine_t or g2_affine_t. */

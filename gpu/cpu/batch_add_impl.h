@@ -2,7 +2,6 @@
  * The body of batch_add.c, once for each group. Before including it define
  *   GROUP   g1 or g2, the prefix of the functions made here
  *   FIELD   fp or fp2, its coordinate field
- *   BATCH   additions that share an inversion
  * The macros are undefined again at the end.
  */
 #define PASTE_(a, b) a##_##b
@@ -102,6 +101,7 @@ static inline void NAME(finish)(const struct add_pair *pair, enum step step, con
 static void NAME(add_batch)(const struct add_pair *pairs, size_t len, struct batch_scratch *s)
 {
     FIELD_T product = PASTE(FIELD, one)(), inverse;
+    size_t divisions = 0;
 
     for (size_t i = 0; i < len; i++) {
         if (i + PREFETCH_AHEAD < len)
@@ -109,9 +109,12 @@ static void NAME(add_batch)(const struct add_pair *pairs, size_t len, struct bat
         s->step[i] = NAME(start)(&pairs[i], &s->GROUP.divisor[i]);
         if (s->step[i] == STEP_DONE)
             continue;
+        divisions++;
         s->GROUP.before[i] = product;
         OP(mul)(&product, &product, &s->GROUP.divisor[i]);
     }
+    if (divisions == 0)
+        return;
     OP(inverse)(&product, &product);
     for (size_t i = len; i-- > 0;) {
         if (s->step[i] == STEP_DONE)
@@ -120,12 +123,6 @@ static void NAME(add_batch)(const struct add_pair *pairs, size_t len, struct bat
         OP(mul)(&product, &product, &s->GROUP.divisor[i]);
         NAME(finish)(&pairs[i], s->step[i], &inverse);
     }
-}
-
-void NAME(add_pairs)(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch)
-{
-    for (size_t i = 0; i < len; i += BATCH)
-        NAME(add_batch)(pairs + i, min_size(BATCH, len - i), scratch);
 }
 
 void NAME(batch_add)(POINT_T *acc, const POINT_T *add, size_t len, struct batch_scratch *scratch)
@@ -148,4 +145,3 @@ void NAME(batch_add)(POINT_T *acc, const POINT_T *add, size_t len, struct batch_
 #undef OP
 #undef GROUP
 #undef FIELD
-#undef BATCH
