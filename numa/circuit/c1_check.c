@@ -15,7 +15,7 @@
 
 #include "numa/circuit/c1_image.h"
 #include "numa/circuit/graph.h"
-#include "numa/circuit/poseidon.h"
+#include "numa/circuit/poseidon_fast.h"
 
 /* ----------------------------------------------------------------------------------------- errors */
 
@@ -173,7 +173,7 @@ static bool path_hash_compute(struct path_hash *h)
     for (uint32_t k = 0; k < h->arity; k++)
         if (!fr_from_bytes(&inputs[k], hash_input(h, k)))
             return false;
-    poseidon_hash(h->arity, inputs, &out);
+    poseidon_fast_hash(h->arity, inputs, &out);
     fr_to_bytes(h->out, &out);
     return true;
 }
@@ -411,7 +411,7 @@ static int comm_r_check(const struct c1 *c1, const uint8_t *comm_c, const uint8_
 
     if (!fr_from_bytes(&both[0], comm_c) || !fr_from_bytes(&both[1], comm_r_last))
         return errmsg_set(err, -EBADMSG, "comm_c or comm_r_last is not below the scalar modulus");
-    poseidon_hash(2, both, &out);
+    poseidon_fast_hash(2, both, &out);
     fr_to_bytes(wanted, &out);
     return expect_digest(c1, c1_comm_r(c1), wanted, "the hash of comm_c and comm_r_last", err);
 }
