@@ -232,6 +232,8 @@ void table_drop(struct jobs *jobs, struct job *job)
     table_unname(jobs, job);
     job->gone = true;
     job_account(jobs, job, 0);
+    if (job->spool)
+        spool_give_place_back(jobs, job->spool);
     if (job->over) {
         job->over->overwriter = NULL;
         tell(jobs, job->over); /* a place in the queue is free */
@@ -248,11 +250,42 @@ void table_drop(struct jobs *jobs, struct job *job)
         table_remove(jobs, job);
 }
 
+/* Without memory for a note the next start of the service removes it. */
+static void note_debris(struct jobs *jobs, uint64_t id)
+{
+    pthread_mutex_lock(&jobs->lock);
+    if (jobs->debris_len == jobs->debris_room) {
+        size_t room = jobs->debris_room ? 2 * jobs->debris_room : 16;
+        uint64_t *more = reallocarray(jobs->debris, room, sizeof(*more));
+        if (more) {
+            jobs->debris = more;
+            jobs->debris_room = room;
+        }
+    }
+    if (jobs->debris_len < jobs->debris_room)
+        jobs->debris[jobs->debris_len++] = id;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
 void forget_on_disk(struct jobs *jobs, uint64_t id)
 {
-    /* A record that could not be removed keeps its job: half a job would come back at the next start. */
-    if (store_record_remove(jobs->store, id) == 0)
-        store_remove(jobs->store, id);
+    /* As long as the record is there, so must be the rest: half a job would come back. */
+    if (store_record_remove(jobs->store, id) < 0 || store_remove(jobs->store, id) < 0)
+        note_debris(jobs, id);
+}
+
+static void forget_debris(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->lock);
+    size_t left = jobs->debris_len; /* each once; what fails again is noted again */
+    while (left-- > 0 && jobs->debris_len > 0) {
+        uint64_t id = jobs->debris[0];
+        jobs->debris[0] = jobs->debris[--jobs->debris_len];
+        pthread_mutex_unlock(&jobs->lock);
+        forget_on_disk(jobs, id);
+        pthread_mutex_lock(&jobs->lock);
+    }
+    pthread_mutex_unlock(&jobs->lock);
 }
 
 /* ---- telling ---- */
@@ -462,6 +495,7 @@ void jobs_close(struct jobs *jobs)
     for (size_t i = 0; i < jobs->len; i++)
         job_put(jobs->by_id[i]);
     free(jobs->by_id);
+    free(jobs->debris);
     store_close(jobs->store);
     pthread_cond_destroy(&jobs->closed);
     pthread_mutex_destroy(&jobs->lock);
@@ -582,18 +616,16 @@ static struct job *live_job(struct jobs *jobs, uint64_t id)
     return job && !job->gone ? job : NULL;
 }
 
-/* With disk, without lock. The job keeps its place when the disk does not take it. */
-static int remove_job(struct jobs *jobs, struct job *job)
+/* With disk: is the job's record still there? */
+static bool has_record(struct jobs *jobs, uint64_t id)
 {
-    if (job->run)
-        run_prepare_leave(jobs, job);
-    int ret = job->accepted ? store_record_remove(jobs->store, job->id) : 0;
-    if (ret < 0) {
-        if (job->run)
-            job->run->journal_stale = true;
-        return ret;
-    }
+    struct job_record r;
 
+    return store_record_get(jobs->store, id, &r) != -ENOENT;
+}
+
+static void drop_removed(struct jobs *jobs, struct job *job)
+{
     pthread_mutex_lock(&jobs->lock);
     if (job->run)
         run_leave(jobs, job);
@@ -602,13 +634,29 @@ static int remove_job(struct jobs *jobs, struct job *job)
     job->ended_ns = job->ended_ns ? job->ended_ns : now_ns();
     table_drop(jobs, job);
     pthread_mutex_unlock(&jobs->lock);
-    return 0;
+}
+
+/* With disk, without lock. *gone says whether the job has left: it stays when its record could not be
+ * removed; when only the sync failed it is gone, the error is told all the same, and the removal is
+ * tried again with the rest of its files. */
+static int remove_job(struct jobs *jobs, struct job *job, bool *gone)
+{
+    if (job->run)
+        run_prepare_leave(jobs, job);
+    int ret = job->accepted ? store_record_remove(jobs->store, job->id) : 0;
+    *gone = ret == 0 || !has_record(jobs, job->id);
+    if (*gone)
+        drop_removed(jobs, job);
+    else if (job->run)
+        job->run->journal_stale = true; /* the next home's was written last */
+    return ret;
 }
 
 /* `wanted` (with lock) may say no to what has changed since. */
 static int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job *job))
 {
     int ret = -ENOENT;
+    bool gone = false;
 
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
@@ -619,12 +667,12 @@ static int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const str
         job_get(job);
     pthread_mutex_unlock(&jobs->lock);
     if (job)
-        ret = remove_job(jobs, job);
+        ret = remove_job(jobs, job, &gone);
     pthread_mutex_unlock(&jobs->disk);
     if (!job)
         return ret;
-    if (ret == 0)
-        store_remove(jobs->store, id);
+    if (gone)
+        forget_on_disk(jobs, id);
     pthread_mutex_lock(&jobs->lock);
     job_put(job);
     pthread_mutex_unlock(&jobs->lock);
@@ -694,10 +742,45 @@ static void forget_old(struct jobs *jobs)
     }
 }
 
+static struct job *next_stray(struct jobs *jobs, uint64_t after)
+{
+    for (size_t i = table_position(jobs, after + 1); i < jobs->len; i++) {
+        if (jobs->by_id[i]->stray_record)
+            return jobs->by_id[i];
+    }
+    return NULL;
+}
+
+/* Records of files that could not be accepted in the end, and that could not be removed then. */
+static void forget_stray_records(struct jobs *jobs)
+{
+    uint64_t id = 0;
+
+    pthread_mutex_lock(&jobs->disk);
+    for (struct job *job;;) {
+        pthread_mutex_lock(&jobs->lock);
+        job = next_stray(jobs, id);
+        id = job ? job->id : 0;
+        pthread_mutex_unlock(&jobs->lock);
+        if (!job)
+            break;
+        if (store_record_remove(jobs->store, id) < 0)
+            continue;
+        pthread_mutex_lock(&jobs->lock);
+        job = table_get(jobs, id);
+        if (job)
+            job->stray_record = false;
+        pthread_mutex_unlock(&jobs->lock);
+    }
+    pthread_mutex_unlock(&jobs->disk);
+}
+
 void jobs_tick(struct jobs *jobs)
 {
+    forget_stray_records(jobs);
     runs_retry(jobs);
     forget_old(jobs);
+    forget_debris(jobs);
     tell_all(jobs);
 }
 
@@ -714,18 +797,46 @@ static uint32_t changed_value(uint32_t change, uint32_t old)
     return change == UINT32_MAX ? old : change;
 }
 
-static int change_record(struct jobs *jobs, uint64_t id, const struct change *c)
+static bool same_record(const struct job_record *a, const struct job_record *b)
 {
-    struct job_record r;
-    int ret = store_record_get(jobs->store, id, &r);
+    uint8_t x[JOB_RECORD_MAX], y[JOB_RECORD_MAX];
+    size_t len = job_record_encode(x, a);
 
+    return len == job_record_encode(y, b) && memcmp(x, y, len) == 0;
+}
+
+/* With disk: puts `r` in place of `old`, durably. When the disk refuses the old one stays; when only the
+ * sync failed the old one is put back, or else *changed says that the new one is what the disk has. */
+static int replace_record(struct jobs *jobs, const struct job_record *old,
+                          const struct job_record *r, bool *changed)
+{
+    struct job_record now;
+    int ret = store_record_put(jobs->store, r);
+
+    *changed = true;
+    if (ret == 0)
+        return 0;
+    if (store_record_put(jobs->store, old) == 0)
+        *changed = false;
+    else if (store_record_get(jobs->store, old->id, &now) == 0)
+        *changed = same_record(&now, r);
+    return ret;
+}
+
+static int change_record(struct jobs *jobs, uint64_t id, const struct change *c, bool *changed)
+{
+    struct job_record old, r;
+    int ret = store_record_get(jobs->store, id, &old);
+
+    *changed = false;
     if (ret < 0)
         return ret;
+    r = old;
     r.uid = changed_value(c->uid, r.uid);
     r.gid = changed_value(c->gid, r.gid);
     r.mode = changed_value(c->mode, r.mode);
     r.priority = (enum job_priority)changed_value(c->priority, r.priority);
-    return store_record_put(jobs->store, &r);
+    return replace_record(jobs, &old, &r, changed);
 }
 
 static void change_entry(struct jobs *jobs, struct job *job, const struct change *c)
@@ -744,17 +855,15 @@ static int change(struct jobs *jobs, uint64_t id, const struct change *c)
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
     struct job *job = live_job(jobs, id);
-    bool accepted = job && job->accepted;
+    bool accepted = job && job->accepted, changed = job;
     pthread_mutex_unlock(&jobs->lock);
-    if (job) /* `disk` keeps it */
-        ret = accepted ? change_record(jobs, id, c) : 0;
-    if (ret == 0) {
-        pthread_mutex_lock(&jobs->lock);
-        job = live_job(jobs, id); /* a file without a record may have gone meanwhile */
-        if (job)
-            change_entry(jobs, job, c);
-        pthread_mutex_unlock(&jobs->lock);
-    }
+    if (job)
+        ret = accepted ? change_record(jobs, id, c, &changed) : 0;
+    pthread_mutex_lock(&jobs->lock);
+    job = live_job(jobs, id); /* a file without a record may have gone meanwhile */
+    if (job && changed)
+        change_entry(jobs, job, c);
+    pthread_mutex_unlock(&jobs->lock);
     pthread_mutex_unlock(&jobs->disk);
     tell_all(jobs);
     return ret;
@@ -841,16 +950,19 @@ bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *nam
     return job_state_is_final((enum job_state)target->state);
 }
 
-static int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const char *name)
+static int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const char *name,
+                         bool *changed)
 {
-    struct job_record r;
-    int ret = store_record_get(jobs->store, id, &r);
+    struct job_record old, r;
+    int ret = store_record_get(jobs->store, id, &old);
 
+    *changed = false;
     if (ret < 0)
         return ret;
+    r = old;
     strcpy(r.name, name); /* check_name saw to its length */
     r.named = named;
-    return store_record_put(jobs->store, &r);
+    return replace_record(jobs, &old, &r, changed);
 }
 
 /* New names, made before anything is changed for good: of a job, and of the upload over it. */
@@ -896,13 +1008,14 @@ static int rename_plain(struct jobs *jobs, struct job *job, const char *name)
     struct new_names names = {0};
     uint64_t named = job->named, loser;
     bool accepted = job->accepted; /* changes under disk alone */
+    bool changed = !accepted;
     int ret = new_names_make(&names, name);
 
     if (ret == 0 && accepted)
         ret = store_next_id(jobs->store, &named);
     if (ret == 0 && accepted)
-        ret = rename_record(jobs, job->id, named, name);
-    if (ret < 0)
+        ret = rename_record(jobs, job->id, named, name, &changed);
+    if (!changed || !names.job || !names.writer)
         goto out;
     pthread_mutex_lock(&jobs->lock);
     loser = rename_entry(jobs, job, &names);

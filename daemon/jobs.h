@@ -88,7 +88,7 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
                      struct job_info *out);
 /* Opens it for writing. An ended job may be opened: its results stay until the new content is
  * accepted, as a new job; an unfinished accepted one is -EBUSY; a second writer of one being received
- * shares it. -EAGAIN: queue full. */
+ * shares it; a rejected one that nobody has open is -ENOENT (make it anew). -EAGAIN: queue full. */
 int upload_open(struct jobs *jobs, uint64_t id, struct upload **out);
 /* As a write; to the size that it has: 0, nothing happens. */
 int upload_truncate(struct upload *u, uint64_t bytes);

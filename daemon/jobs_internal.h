@@ -18,8 +18,8 @@
 #include "daemon/store.h"
 
 #define NAME_BUCKETS 16384
-#define READERS_MAX 8        /* uploads that are decoded as they arrive; others when they are judged */
-#define REJECTED_MAX 1000    /* refused uploads that are remembered */
+#define READERS_MAX 8     /* uploads that are decoded as they arrive; others when they are judged */
+#define REJECTED_MAX 1000 /* refused uploads that are remembered */
 
 /* One entry of the table: a file being received, a job, or what is left of one while an engine still
  * works on it. Small, for there are many that have ended: the rest is on disk. All fields are guarded
@@ -49,6 +49,7 @@ struct job {
     uint8_t content_id[DIGEST_BYTES];
     uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
     bool accepted;                 /* its record is on disk */
+    bool stray_record;             /* D: it is not, but a record may be there that the disk did not remove */
     bool named_in_table;           /* jobs_find and jobs_list show it */
     bool gone;                     /* has left the table, or is about to: nothing may change it any more */
     bool in_table, to_tell, insecure;
@@ -131,6 +132,8 @@ struct jobs {
     struct job *tell_first, *tell_last;
     bool telling;
     int64_t next_tick_ns;
+    uint64_t *debris; /* ids of directories that are still to be removed */
+    size_t debris_len, debris_room;
     uint32_t readers, spools, temporary_spools;
     struct jobs_totals totals;
 };
@@ -162,10 +165,14 @@ int check_name(const char *name);
 
 /* Tells opt.changed what there is to tell. Without any lock. */
 void tell_all(struct jobs *jobs);
-/* Removes what is on disk of a job that has left the table. With disk, without lock. */
+/* Removes what is on disk of a job that has left the table, or of a refused upload; what the disk does not
+ * let go is tried again by jobs_tick. Without lock. */
 void forget_on_disk(struct jobs *jobs, uint64_t id);
 
-/* ---- upload.c: without locks ---- */
+/* ---- upload.c ---- */
+/* With lock: another file may be received. */
+void spool_give_place_back(struct jobs *jobs, struct spool *s);
+/* The rest without locks. */
 /* An upload that takes no place in the queue, for a rename. */
 int upload_open_for_rename(struct jobs *jobs, uint64_t id, struct upload **out);
 /* Judges and accepts under a new, final name. */

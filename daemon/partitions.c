@@ -318,7 +318,7 @@ static int end_member(struct jobs *jobs, struct run *run, struct job *job)
         return ret;
     store_drop(jobs->store, job->id, STORE_DECODED);
     pthread_mutex_lock(&jobs->lock);
-    job_account(jobs, job, job->disk_bytes - r.decoded_bytes);
+    job_account(jobs, job, job->disk_bytes - min_size(r.decoded_bytes, job->disk_bytes));
     show_end(jobs, job, &r);
     pthread_mutex_unlock(&jobs->lock);
     return 0;
@@ -363,7 +363,10 @@ static void run_set_ending(struct jobs *jobs, struct run *run, enum job_state st
 
 static int run_end_if_complete(struct jobs *jobs, struct run *run)
 {
-    if (run->done < run->partitions)
+    pthread_mutex_lock(&jobs->lock);
+    bool complete = run->done == run->partitions;
+    pthread_mutex_unlock(&jobs->lock);
+    if (!complete)
         return 0;
     run_set_ending(jobs, run, JOB_DONE, NULL);
     return run_end(jobs, run);
@@ -692,7 +695,7 @@ static void drop_other_parameters(struct run *run, bool insecure)
 {
     for (uint32_t i = 0; i < run->partitions; i++) {
         struct slot *slot = &run->slots[i];
-        if (slot->state == SLOT_DONE && slot->entry.report.insecure != insecure) {
+        if ((slot->state == SLOT_DONE || slot->state == SLOT_HELD) && slot->entry.report.insecure != insecure) {
             slot->state = SLOT_WAITING;
             run->journal_stale = true;
         }
@@ -712,24 +715,44 @@ static void slot_hold(struct run *run, struct slot *slot, const uint8_t proof[19
     drop_other_parameters(run, report->insecure);
 }
 
-/* With disk: journals what is held, and ends the run when that was the last. */
+/* With lock: a proof that the journal does not have yet, or NULL. */
+static struct slot *first_held(struct run *run)
+{
+    for (uint32_t i = 0; i < run->partitions; i++) {
+        if (run->slots[i].state == SLOT_HELD)
+            return &run->slots[i];
+    }
+    return NULL;
+}
+
+/* With disk: puts one proof into the journal. *more is false when none was left. */
+static int journal_held(struct jobs *jobs, struct run *run, bool *more)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct slot *slot = first_held(run);
+    pthread_mutex_unlock(&jobs->lock);
+    *more = slot;
+    if (!slot)
+        return 0;
+    int ret = journal_add(jobs, run, &slot->entry); /* a held slot changes under disk alone */
+    pthread_mutex_lock(&jobs->lock);
+    if (ret == 0)
+        slot->state = SLOT_DONE;
+    run_refresh(jobs, run);
+    pthread_mutex_unlock(&jobs->lock);
+    return ret;
+}
+
+/* With disk: journals what is held, and ends the run when nothing is left to do. */
 static int run_settle(struct jobs *jobs, struct run *run)
 {
-    int ret = 0;
+    bool more = true;
 
-    for (uint32_t i = 0; i < run->partitions && ret == 0; i++) {
-        struct slot *slot = &run->slots[i];
-        if (slot->state != SLOT_HELD) /* changes to and from that under disk alone */
-            continue;
-        ret = journal_add(jobs, run, &slot->entry);
-        pthread_mutex_lock(&jobs->lock);
-        if (ret == 0)
-            slot->state = SLOT_DONE;
-        run_refresh(jobs, run);
-        pthread_mutex_unlock(&jobs->lock);
+    while (more) {
+        int ret = journal_held(jobs, run, &more);
+        if (ret < 0)
+            return ret;
     }
-    if (ret < 0)
-        return ret;
     if (run->ending != JOB_QUEUED)
         return run_end(jobs, run);
     return run_end_if_complete(jobs, run);
@@ -796,27 +819,15 @@ bool jobs_cancelled(struct jobs *jobs, uint64_t id)
 
 /* ---- what the disk refused ---- */
 
-static bool run_waits_for_disk(const struct run *run)
-{
-    if (run->ending != JOB_QUEUED)
-        return true;
-    for (uint32_t i = 0; i < run->partitions; i++) {
-        if (run->slots[i].state == SLOT_HELD)
-            return true;
-    }
-    return false;
-}
-
 void runs_retry(struct jobs *jobs)
 {
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
-    struct run *run = jobs->runs, *next;
+    struct run *run = jobs->runs, *next; /* runs come and go under disk alone */
     pthread_mutex_unlock(&jobs->lock);
-    for (; run; run = next) { /* runs come and go under disk alone */
+    for (; run; run = next) {
         next = run->next;
-        if (run_waits_for_disk(run))
-            run_settle(jobs, run);
+        run_settle(jobs, run);
     }
     pthread_mutex_unlock(&jobs->disk);
     tell_all(jobs);

@@ -587,19 +587,20 @@ int store_record_remove(struct store *store, uint64_t id)
     return ret;
 }
 
-void store_remove(struct store *store, uint64_t id)
+int store_remove(struct store *store, uint64_t id)
 {
     char name[NAME_BYTES];
     int dir = -1;
+    int ret = open_job_dir(store, id, &dir);
 
-    if (open_job_dir(store, id, &dir) < 0)
-        return;
+    if (ret < 0)
+        return ret == -ENOENT ? 0 : ret;
     for (size_t i = 0; i < STORE_FILES; i++)
         store_os->unlinkat(dir, file_names[i], 0);
     drop_temporaries(dir);
     close_fd(dir);
     id_name(name, id);
-    store_os->unlinkat(store->dir, name, AT_REMOVEDIR);
+    return errno_of(store_os->unlinkat(store->dir, name, AT_REMOVEDIR));
 }
 
 /* ---- the journal ---- */

@@ -71,8 +71,8 @@ int store_record_put(struct store *store, const struct job_record *record);
 int store_record_get(struct store *store, uint64_t id, struct job_record *out);
 /* The job is no more: durable when it returns 0. No error where there is none. */
 int store_record_remove(struct store *store, uint64_t id);
-/* Frees what is left of a job without a record. */
-void store_remove(struct store *store, uint64_t id);
+/* Frees what is left of a job whose record has been removed. Negative when something is still there. */
+int store_remove(struct store *store, uint64_t id);
 
 /* ---- the journal ---- */
 /* Appends at `offset`, cutting off whatever is behind it. Durable when it returns 0. */

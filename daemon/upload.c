@@ -91,6 +91,13 @@ static bool spool_is_temporary(struct jobs *jobs, struct spool *s)
 
 /* ---- opening ---- */
 
+void spool_give_place_back(struct jobs *jobs, struct spool *s)
+{
+    jobs->temporary_spools -= s->place == PLACE_TEMPORARY;
+    jobs->spools -= s->place == PLACE_QUEUE;
+    s->place = PLACE_NONE;
+}
+
 /* With lock: takes a place for one more file that is received. */
 static int take_place(struct jobs *jobs, struct spool *s)
 {
@@ -107,20 +114,16 @@ static int take_place(struct jobs *jobs, struct spool *s)
     return 0;
 }
 
-static void give_place_back(struct jobs *jobs, struct spool *s)
-{
-    jobs->temporary_spools -= s->place == PLACE_TEMPORARY;
-    jobs->spools -= s->place == PLACE_QUEUE;
-}
-
 /* With lock: the entry that a writer of `job` writes to: itself, or for an ended one a new one that
  * waits to replace it. `fresh` is an id for that. */
 static int target_of_writer(struct jobs *jobs, struct job *job, uint64_t fresh, struct job **out)
 {
-    if (job->state == JOB_RECEIVING || job->state == JOB_REJECTED) {
+    if (job->state == JOB_RECEIVING || (job->state == JOB_REJECTED && job->spool)) {
         *out = job;
         return job->accepted ? -EBUSY : 0;
     }
+    if (job->state == JOB_REJECTED)
+        return -ENOENT; /* there is no file, only an error */
     if (!job_state_is_final((enum job_state)job->state))
         return -EBUSY;
     if (job->overwriter) {
@@ -222,29 +225,29 @@ uint64_t upload_job_id(const struct upload *u)
 
 /* ---- writing ---- */
 
-/* Nothing that was found in this file holds any longer. */
+/* Nothing that was found in this file holds any longer. Where the disk fails nobody knows whether the
+ * acceptance is there, so it must be made again in any case. */
 static int take_back(struct jobs *jobs, struct spool *s)
 {
     struct job *job = s->job;
     int ret = 0;
 
     pthread_mutex_lock(&jobs->disk);
-    if (job->accepted) /* changes under disk alone */
+    if (job->accepted || job->stray_record) /* they change under disk alone */
         ret = store_record_remove(jobs->store, job->id);
-    if (ret == 0) {
-        pthread_mutex_lock(&jobs->lock);
-        job->accepted = false;
-        job->accepted_ns = 0;
-        free(job->ready);
-        job->ready = NULL;
-        job_set_error(job, NULL);
-        if (job->state == JOB_REJECTED && !job->gone)
-            job_set_state(jobs, job, JOB_RECEIVING);
-        pthread_mutex_unlock(&jobs->lock);
-    }
+    pthread_mutex_lock(&jobs->lock);
+    job->stray_record = ret < 0;
+    job->accepted = false;
+    job->accepted_ns = 0;
+    free(job->ready);
+    job->ready = NULL;
+    job_set_error(job, NULL);
+    if (job->state == JOB_REJECTED && !job->gone)
+        job_set_state(jobs, job, JOB_RECEIVING);
+    pthread_mutex_unlock(&jobs->lock);
     pthread_mutex_unlock(&jobs->disk);
-    if (ret == 0)
-        s->judged = false;
+    s->judged = false;
+    s->verdict = 0;
     return ret;
 }
 
@@ -252,7 +255,8 @@ static int take_back(struct jobs *jobs, struct spool *s)
 static bool is_judged(struct jobs *jobs, struct spool *s)
 {
     pthread_mutex_lock(&jobs->lock);
-    bool judged = s->job->accepted || s->job->ready || s->job->state == JOB_REJECTED;
+    const struct job *job = s->job;
+    bool judged = job->accepted || job->stray_record || job->ready || job->state == JOB_REJECTED;
     pthread_mutex_unlock(&jobs->lock);
     return judged || s->judged;
 }
@@ -320,6 +324,7 @@ static int prepare_change(struct jobs *jobs, struct spool *s)
             return ret;
     }
     s->why.text[0] = '\0';
+    s->verdict = 0;
     s->aborted = false;
     return spool_file(jobs, s);
 }
@@ -591,6 +596,7 @@ static uint64_t commit(struct jobs *jobs, struct job *job, const struct job_reco
         table_drop(jobs, old);
     job->named = r->named;
     job->accepted = true;
+    job->stray_record = false;
     job->accepted_ns = r->accepted_ns;
     job->proof = seal_proof_by_id(r->proof_id);
     job->partitions = r->partitions;
@@ -603,6 +609,16 @@ static uint64_t commit(struct jobs *jobs, struct job *job, const struct job_reco
     table_name(jobs, job, name);
     tell(jobs, job);
     return loser;
+}
+
+/* With disk: the record may be there or not. It must not. */
+static void not_accepted(struct jobs *jobs, struct job *job)
+{
+    bool stray = store_record_remove(jobs->store, job->id) < 0;
+
+    pthread_mutex_lock(&jobs->lock);
+    job->stray_record = stray;
+    pthread_mutex_unlock(&jobs->lock);
 }
 
 /* With disk. A file that was found right becomes a job of this name, for good. */
@@ -629,8 +645,8 @@ static int accept_as(struct jobs *jobs, struct spool *s, const char *name)
     if (ret < 0)
         goto out;
     ret = store_record_put(jobs->store, &r);
-    if (ret < 0) {
-        store_record_remove(jobs->store, job->id); /* nothing half registered */
+    if (ret < 0) { /* nothing half registered */
+        not_accepted(jobs, job);
         goto out;
     }
     pthread_mutex_lock(&jobs->lock);
@@ -755,14 +771,21 @@ static void settle_refused(struct jobs *jobs, struct spool *s)
     pthread_mutex_unlock(&jobs->lock);
 }
 
-/* A file of a temporary name that was written over an ended job takes its place, as files do. */
-static void settle_temporary(struct jobs *jobs, struct job *job)
+/* A file of a temporary name that was written over an ended job takes its place, as files do. Returns
+ * true when there is no file: nothing was written. */
+static bool settle_temporary(struct jobs *jobs, struct spool *s)
 {
+    struct job *job = s->job;
+    uint64_t loser = 0;
+
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
     struct job *old = job->gone ? NULL : job->over;
-    uint64_t loser = old ? old->id : 0;
-    if (old) {
+    bool empty = old && s->bytes == 0;
+    if (empty) {
+        table_drop(jobs, job);
+    } else if (old) {
+        loser = old->id;
         old->overwriter = NULL;
         job->over = NULL;
         table_drop(jobs, old);
@@ -772,6 +795,7 @@ static void settle_temporary(struct jobs *jobs, struct job *job)
     if (loser)
         forget_on_disk(jobs, loser);
     pthread_mutex_unlock(&jobs->disk);
+    return empty;
 }
 
 /* The last writer has gone. Returns true when the directory is to be removed. */
@@ -781,12 +805,10 @@ static bool settle(struct jobs *jobs, struct spool *s)
 
     if (spool_gone(jobs, s))
         return true;
-    if (!job->accepted && spool_is_temporary(jobs, s)) {
-        settle_temporary(jobs, job);
-        return false;
-    }
-    if (!job->accepted && !s->aborted && !s->judged)
-        judge_locked(jobs, s);
+    if (!job->accepted && spool_is_temporary(jobs, s))
+        return settle_temporary(jobs, s);
+    if (!job->accepted && !s->aborted && !s->judged && s->verdict == 0)
+        judge_locked(jobs, s); /* written since the last FLUSH; what a FLUSH refused stays refused */
     if (!job->accepted) {
         settle_refused(jobs, s);
         return true;
@@ -807,12 +829,14 @@ static void spool_close(struct jobs *jobs, struct spool *s)
     spool_reset_reader(jobs, s, false);
     store_spool_close(s->fd);
     if (remove)
-        store_remove(jobs->store, id);
+        forget_on_disk(jobs, id);
     pthread_mutex_unlock(&s->lock);
 
     pthread_mutex_lock(&jobs->lock);
-    give_place_back(jobs, s);
+    spool_give_place_back(jobs, s);
     s->job->spool = NULL;
+    if (!s->job->gone)
+        tell(jobs, s->job); /* a place is free */
     spool_free(s);
     pthread_cond_broadcast(&jobs->closed);
     pthread_mutex_unlock(&jobs->lock);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/lib/disk_model.h"
 #include "tests/lib/files.h"
 
 static void write_diary(void *ctx, const struct job_info *info, enum job_state was, bool gone)
@@ -33,7 +34,7 @@ static void open_table(struct job_store *js)
     ck_assert_msg(ret == 0, "jobs_open: %d %s", ret, err.text);
 }
 
-struct job_store *job_store_create(void)
+static struct job_store *make_store(void)
 {
     struct job_store *js = calloc(1, sizeof(*js));
 
@@ -43,6 +44,22 @@ struct job_store *job_store_create(void)
     ck_assert_ptr_nonnull(mkdtemp(js->dir));
     js->opt = (struct jobs_options){
         .store_dir = js->dir, .max_unfinished = 100, .changed = write_diary, .ctx = js};
+    return js;
+}
+
+struct job_store *job_store_create(void)
+{
+    struct job_store *js = make_store();
+
+    open_table(js);
+    return js;
+}
+
+struct job_store *job_store_create_recorded(void)
+{
+    struct job_store *js = make_store();
+
+    recorder_start(js->dir);
     open_table(js);
     return js;
 }

@@ -28,6 +28,8 @@ struct job_store {
 
 /* A new, empty store, with an open table on it. */
 struct job_store *job_store_create(void);
+/* The same while the calls of its store are recorded (tests/lib/disk_model.h). */
+struct job_store *job_store_create_recorded(void);
 /* Closes the table as a kill does it: nothing is written. Opens it again, with js->opt. */
 void job_store_reopen(struct job_store *js);
 void job_store_destroy(struct job_store *js);
