@@ -17,6 +17,7 @@
 #include "daemon/job.h"
 
 #define TEXT_MAX ((size_t)1 << 20)
+#define STATUS_MAX 1023 /* bytes of a status line */
 #define COPY_BYTES ((size_t)1 << 20) /* the largest write of the mount */
 /* Watches tell of every change; this is for a change that came from a dead or replaced mount. */
 #define LOOK_AGAIN_MS 5000
@@ -106,6 +107,7 @@ static void print_job(const struct ctl_args *args, const char *name, const char 
 struct waiting {
     const char *name;
     enum end_state end;
+    int fd;     /* its status, kept open: poll() tells what has changed since it was read; -1: not open */
     bool seen;  /* its status was there once: when it goes, the job was cancelled */
     char *text; /* the last status line */
 };
@@ -120,21 +122,48 @@ static enum end_state state_of(const char *text)
     return NOT_ENDED;
 }
 
+/* Opens the status, or finds that it is gone: an open file outlives its name. */
+static int open_status(const struct ctl_args *args, struct waiting *w)
+{
+    char path[PATH_MAX];
+
+    if (job_path(path, args->mount, w->name, ".status") < 0)
+        return -ENAMETOOLONG;
+    if (w->fd >= 0)
+        return access(path, F_OK) == 0 ? 0 : -errno;
+    w->fd = open(path, O_RDONLY | O_CLOEXEC);
+    return w->fd >= 0 ? 0 : -errno;
+}
+
+static int read_status(const struct ctl_args *args, struct waiting *w)
+{
+    char text[STATUS_MAX + 1];
+
+    int ret = open_status(args, w);
+    if (ret < 0)
+        return ret;
+    ssize_t n = pread(w->fd, text, STATUS_MAX, 0);
+    if (n < 0)
+        return -errno;
+    text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    free(w->text);
+    w->text = strdup(text);
+    return w->text ? 0 : -ENOMEM;
+}
+
 static void look_at(const struct ctl_args *args, struct waiting *w)
 {
-    char *text = read_job_file(args, w->name, ".status");
+    int ret = read_status(args, w);
 
-    if (!text) {
-        if (errno == ENOENT)
-            w->end = w->seen ? ENDED_CANCELLED : ENDED_UNKNOWN;
-        else if (errno == ENOTCONN || errno == ECONNABORTED)
-            w->end = ENDED_UNKNOWN; /* the service is gone; a new one would be another mount */
-        return;
+    if (ret == 0) {
+        w->seen = true;
+        w->end = state_of(w->text);
+    } else if (ret == -ENOENT || ret == -ESTALE) {
+        w->end = w->seen ? ENDED_CANCELLED : ENDED_UNKNOWN;
+    } else if (ret != -EINTR) {
+        w->end = ENDED_UNKNOWN; /* the service is gone; a new one would be another mount */
     }
-    w->seen = true;
-    free(w->text);
-    w->text = text;
-    w->end = state_of(text);
 }
 
 static void report_end(const struct ctl_args *args, const struct waiting *w)
@@ -178,23 +207,17 @@ static size_t look_at_all(const struct ctl_args *args, struct waiting *jobs, siz
 }
 
 /* The status files tell of changes by poll(); the directory's watch tells of results and removals. */
-static void wait_for_change(const struct ctl_args *args, int watch, const struct waiting *jobs,
-                            size_t len)
+static void wait_for_change(int watch, const struct waiting *jobs, size_t len)
 {
     struct pollfd *fds = calloc(len + 1, sizeof(*fds));
-    char path[PATH_MAX], events[4096];
-    nfds_t used = 1;
+    char events[4096];
 
     if (!fds)
         return;
     fds[0] = (struct pollfd){watch, POLLIN, 0};
     for (size_t i = 0; i < len; i++)
-        if (jobs[i].end == NOT_ENDED && job_path(path, args->mount, jobs[i].name, ".status") == 0)
-            fds[used++] = (struct pollfd){open(path, O_RDONLY | O_CLOEXEC), POLLPRI, 0};
-    poll(fds, used, LOOK_AGAIN_MS);
-    for (nfds_t i = 1; i < used; i++)
-        if (fds[i].fd >= 0)
-            close(fds[i].fd);
+        fds[i + 1] = (struct pollfd){jobs[i].end == NOT_ENDED ? jobs[i].fd : -1, POLLPRI, 0};
+    poll(fds, len + 1, LOOK_AGAIN_MS);
     while (read(watch, events, sizeof(events)) > 0)
         ;
     free(fds);
@@ -240,7 +263,7 @@ static int wait_for(const struct ctl_args *args, struct waiting *jobs, size_t le
     /* Watch first, then look: a change in between is not missed. */
     while (look_at_all(args, jobs, len) > 0) {
         show_waiting(jobs, len);
-        wait_for_change(args, watch, jobs, len);
+        wait_for_change(watch, jobs, len);
         ctl_progress_end();
     }
     close(watch);
@@ -254,10 +277,13 @@ static int wait_for_names(const struct ctl_args *args, const char *const *names,
     if (!jobs)
         return ctl_fail(CTL_CANNOT, "no memory");
     for (size_t i = 0; i < len; i++)
-        jobs[i].name = names[i];
+        jobs[i] = (struct waiting){.name = names[i], .fd = -1};
     int code = wait_for(args, jobs, len);
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
+        if (jobs[i].fd >= 0)
+            close(jobs[i].fd);
         free(jobs[i].text);
+    }
     free(jobs);
     return code;
 }

@@ -71,6 +71,13 @@ static int prove_assignment(const struct partition_task *task, struct assignment
     return 0;
 }
 
+static void log_bad_attempt(const struct partition_task *task, uint32_t attempt, const char *what)
+{
+    log_err(log_u64("job", task->job), log_u64("partition", task->partition),
+            log_u64("attempt", attempt), log_str("msg", "a proof is thrown away"),
+            log_str("why", what));
+}
+
 /* Synthesizes anew each time: a wrong witness must not outlive its attempt. */
 static int attempt(const struct partition_task *task, const fr_t *inputs,
                    struct partition_result *out, bool *valid, struct errmsg *err)
@@ -86,12 +93,19 @@ static int attempt(const struct partition_task *task, const fr_t *inputs,
     out->report.synthesis_ms += now_ms() - start;
     ret = prove_assignment(task, w, out, err);
     assignment_destroy(w);
+    *valid = false;
+    if (ret == -EBADMSG) { /* the prover itself saw that the machine computes wrongly */
+        log_bad_attempt(task, out->attempts + 1, err ? err->text : "");
+        return 0;
+    }
     if (ret < 0)
         return ret;
     start = now_ms();
     ret = check_bytes(&task->srs->vk, inputs, public_inputs_len(c1_size(task->c1)), out->proof, valid,
                       err);
     out->report.verify_ms += now_ms() - start;
+    if (ret == 0 && !*valid)
+        log_bad_attempt(task, out->attempts + 1, "it does not verify");
     return ret;
 }
 
@@ -107,9 +121,6 @@ static int attempts(const struct partition_task *task, const fr_t *inputs,
         out->attempts++;
         if (valid)
             return 0;
-        log_err(log_u64("job", task->job), log_u64("partition", task->partition),
-                log_u64("attempt", out->attempts),
-                log_str("msg", "a proof does not verify and is thrown away"));
     }
     return errmsg_set(err, -EILSEQ,
                       "partition %u: %d proofs in a row do not verify: this machine or these "
