@@ -7,8 +7,6 @@
 #include <assert.h>
 #include <pthread.h>
 
-#include "numa/circuit/poseidon_adx.h"
-
 #define WIDTH_MAX POSEIDON_MAX_WIDTH
 
 typedef fr_t matrix[WIDTH_MAX][WIDTH_MAX];
@@ -214,31 +212,6 @@ static void make_sparse(struct poseidon *p)
     memcpy(p->pre_sparse, cur, sizeof(cur));
 }
 
-/* sum of v[j] * w[j + 1]: from the S-box of one sparse layer to element 0 of a later one. */
-static fr_t cross_term(const struct poseidon_sparse *from, const struct poseidon_sparse *to,
-                       uint32_t width)
-{
-    fr_t sum = {{0}}, t;
-
-    for (uint32_t j = 1; j < width; j++) {
-        fr_mul(&t, &from->v[j - 1], &to->w[j]);
-        fr_add(&sum, &sum, &t);
-    }
-    return sum;
-}
-
-static void make_tuned(struct poseidon *p)
-{
-    for (uint32_t i = 0; i < p->width; i++)
-        for (uint32_t j = 0; j < p->width; j++)
-            p->pre_sparse_columns[j][i] = p->pre_sparse[i][j];
-    for (uint32_t k = 0; k < p->partial_rounds; k++) {
-        const uint32_t first = k - k % POSEIDON_GROUP;
-        for (uint32_t e = first; e < k; e++)
-            p->cross[k][e - first] = cross_term(&p->sparse[e], &p->sparse[k], p->width);
-    }
-}
-
 static void make_constants(struct poseidon *p, uint32_t arity, uint32_t partial_rounds)
 {
     p->arity = arity;
@@ -249,7 +222,6 @@ static void make_constants(struct poseidon *p, uint32_t arity, uint32_t partial_
     make_round_constants(p);
     make_compressed(p);
     make_sparse(p);
-    make_tuned(p);
 }
 
 const uint32_t poseidon_arities[POSEIDON_ARITIES] = {2, 4, 8, 11};
@@ -318,7 +290,7 @@ void poseidon_linear_layer(const struct poseidon *p, uint32_t round, fr_t *state
         dense_times(state, round == POSEIDON_HALF_FULL - 1 ? p->pre_sparse : p->mds, p->width);
 }
 
-void poseidon_hash_plain(uint32_t arity, const fr_t *preimage, fr_t *out)
+void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
 {
     const struct poseidon *p = poseidon_constants(arity);
     const uint32_t rounds = poseidon_rounds(p);
@@ -336,12 +308,4 @@ void poseidon_hash_plain(uint32_t arity, const fr_t *preimage, fr_t *out)
         poseidon_linear_layer(p, round, s);
     }
     *out = s[1];
-}
-
-void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
-{
-    if (poseidon_adx_available())
-        poseidon_hash_adx(poseidon_constants(arity), preimage, out);
-    else
-        poseidon_hash_plain(arity, preimage, out);
 }

@@ -15,7 +15,6 @@
 #define POSEIDON_FULL_ROUNDS 8
 #define POSEIDON_HALF_FULL (POSEIDON_FULL_ROUNDS / 2)
 #define POSEIDON_MAX_PARTIAL 57
-#define POSEIDON_GROUP 4 /* partial rounds that the tuned form takes together */
 
 #define POSEIDON_ARITIES 4
 extern const uint32_t poseidon_arities[POSEIDON_ARITIES]; /* 2, 4, 8, 11 */
@@ -39,10 +38,6 @@ struct poseidon {
     fr_t compressed[POSEIDON_FULL_ROUNDS * POSEIDON_MAX_WIDTH + POSEIDON_MAX_PARTIAL];
     fr_t pre_sparse[POSEIDON_MAX_WIDTH][POSEIDON_MAX_WIDTH];
     struct poseidon_sparse sparse[POSEIDON_MAX_PARTIAL];
-    /* For the tuned form: pre_sparse[i][j] at [j][i]; and, of partial round k, what an earlier S-box of its
-     * group (the e-th) contributes to element 0 by way of the other elements. */
-    fr_t pre_sparse_columns[POSEIDON_MAX_WIDTH][POSEIDON_MAX_WIDTH];
-    fr_t cross[POSEIDON_MAX_PARTIAL][POSEIDON_GROUP - 1];
 };
 
 /* Arity 2, 4, 8 or 11; NULL for any other. */
@@ -62,10 +57,8 @@ static inline bool poseidon_round_is_full(const struct poseidon *p, uint32_t rou
 /* The linear layer that ends round `round` in the optimised form, on a state of `width` elements. */
 void poseidon_linear_layer(const struct poseidon *p, uint32_t round, fr_t *state);
 
-/* Digest of `arity` field elements; arity must be 2, 4, 8 or 11. */
+/* Digest of `arity` field elements; arity must be 2, 4, 8 or 11. The plain form: whoever has thousands to
+ * compute takes poseidon_fast.h. */
 void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out);
-
-/* The same in its plain form, on any machine: what the tuned form is tested against. */
-void poseidon_hash_plain(uint32_t arity, const fr_t *preimage, fr_t *out);
 
 #endif

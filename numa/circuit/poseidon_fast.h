@@ -1,7 +1,7 @@
 /*
  * The hash of poseidon.h, tuned: for those who have tens of thousands to compute at once.
  *
- * Same constants, same results (the tests compare the two), less than half the time. Any thread may call
+ * Same constants, same results (the tests compare the two), two thirds of the time. Any thread may call
  * it; the first to need an arity makes its tables.
  */
 #ifndef CIRCUIT_POSEIDON_FAST_H
