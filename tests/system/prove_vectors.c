@@ -1,0 +1,130 @@
+/*
+ * The exact proofs of vectors: prove_vectors PARAMS-DIR NAME...
+ *
+ * For each vector c1/NAME the 192 bytes must equal those of an independent implementation, for three pairs of r and s.
+ * One set of sums serves all three. Prints "N passed, N failed, N skipped"; a failure says which sum is wrong.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu/groth16.h"
+#include "numa/circuit/c1.h"
+#include "numa/circuit/c1_reader.h"
+#include "tests/lib/vectors.h"
+
+struct expectation {
+    const char *file;
+    fr_t r, s;
+};
+
+static unsigned passed, failed;
+
+/* C1 of a vector in the form that is there. */
+static int read_c1(const char *name, struct workers *workers, struct c1 **out, struct errmsg *err)
+{
+    static const char *const forms[] = {"bare.json", "bare.json.zst"};
+    char path[VECTOR_PATH_MAX], file[128];
+    struct c1_extra extra;
+
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        snprintf(file, sizeof(file), "c1/%s/%s", name, forms[i]);
+        if (vector_find(path, file))
+            return c1_read_file(path, C1_CHECK_STRICT, workers, out, &extra, err);
+    }
+    return errmsg_set(err, -1, "no such vector");
+}
+
+static void report(const char *name, const char *what, bool ok)
+{
+    printf("%s %s %s\n", ok ? "ok    " : "FAILED", name, what);
+    *(ok ? &passed : &failed) += 1;
+}
+
+/* Which sums a wrong part of a proof points at: with r = s = 0 each part is one sum or two. */
+static void explain(const struct expectation *e, const uint8_t got[PROOF_BYTES],
+                    const uint8_t want[PROOF_BYTES])
+{
+    bool plain = fr_is_zero(&e->r) && fr_is_zero(&e->s);
+
+    if (memcmp(got, want, 48) != 0)
+        printf("       A differs: the sum over a\n");
+    if (memcmp(got + 48, want + 48, 96) != 0)
+        printf("       B differs: the sum over b in G2\n");
+    if (memcmp(got + 144, want + 144, 48) != 0)
+        printf("       C differs: %s\n",
+               plain ? "h, or the sum over h or l"
+                     : "if it is right for r = s = 0, the sum over b in G1");
+}
+
+static void check_partition(const char *name, const struct srs *srs,
+                            const struct groth16_sums *sums, uint32_t partition)
+{
+    const struct expectation expectations[] = {
+        {"proof-r0-s0.txt", fr_from_u64(0), fr_from_u64(0)},
+        {"proof-r3-s5.txt", fr_from_u64(3), fr_from_u64(5)},
+        {"proof-labels.txt", vector_label_scalar("proof test vector: r"),
+         vector_label_scalar("proof test vector: s")},
+    };
+    uint8_t got[PROOF_BYTES], want[PROOF_BYTES];
+    struct proof proof;
+
+    for (size_t i = 0; i < ARRAY_LEN(expectations); i++) {
+        const struct expectation *e = &expectations[i];
+        groth16_assemble(&srs->vk, sums, &e->r, &e->s, &proof);
+        proof_encode(got, &proof);
+        bool equal = vector_proof(name, e->file, partition, want) &&
+                     memcmp(got, want, PROOF_BYTES) == 0;
+        report(name, e->file, equal);
+        if (!equal)
+            explain(e, got, want);
+    }
+}
+
+static int check_vector(const char *name, const char *dir, struct workers *workers,
+                        struct errmsg *err)
+{
+    struct srs_options opt = {.dir = dir, .workers = workers};
+    struct c1 *c1 = NULL;
+    struct assignment *w = NULL;
+    struct srs *srs = NULL;
+    struct backend *be = NULL;
+    struct groth16_sums sums;
+    int ret = read_c1(name, workers, &c1, err);
+
+    if (ret == 0)
+        ret = srs_open(c1_seal_proof(c1)->size, &opt, &srs, err);
+    if (ret == 0)
+        ret = witness_assign(c1, 0, workers, &w, err);
+    if (ret == 0)
+        ret = backend_cpu_create(workers, &be, err);
+    if (ret == 0)
+        ret = groth16_sums(be, srs, w, &sums, err);
+    if (ret == 0)
+        check_partition(name, srs, &sums, 0);
+    backend_destroy(be);
+    assignment_destroy(w);
+    srs_close(srs);
+    c1_destroy(c1);
+    return ret;
+}
+
+int main(int argc, char **argv)
+{
+    struct workers *workers = NULL;
+    struct errmsg err = {""};
+
+    if (argc < 3 || workers_create(0, &workers, &err) < 0) {
+        fprintf(stderr, "usage: prove_vectors PARAMS-DIR NAME...\n");
+        return 2;
+    }
+    for (int i = 2; i < argc; i++) {
+        if (check_vector(argv[i], argv[1], workers, &err) < 0) {
+            report(argv[i], "no proof", false);
+            printf("       %s\n", err.text);
+        }
+        fflush(stdout);
+    }
+    workers_destroy(workers);
+    printf("%u passed, %u failed, 0 skipped\n", passed, failed);
+    return failed > 0;
+}
