@@ -116,14 +116,21 @@ $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 	$(link) $(LIBS)
 
 # Fuzzers: clang with libFuzzer, everything instrumented, in a BUILD of its own (make fuzz).
-$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIB) $(BLST_LIB)
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 	$(say)
-	$(Q)$(CC) $(SANFLAGS) -fsanitize=fuzzer $(LDFLAGS) $(filter %.o,$^) $(LIB) -o $@ $(LIBS)
+	$(Q)$(CC) $(SANFLAGS) -fsanitize=fuzzer $(LDFLAGS) $(filter %.o,$^) $(TEST_LIB) $(LIB) -o $@ $(LIBS)
 
 unit-tests: $(UNIT_TESTS)
 system-helpers: $(SYSTEM_HELPERS)
 benches: $(BENCHES)
 fuzzers: $(FUZZERS)
+
+# Each target for FUZZ_SECONDS; findings in build/fuzz/findings.
+FUZZ_SECONDS ?= 60
+fuzz:
+	@$(MAKE) --no-print-directory CC=clang SAN=address,undefined BUILD=build/fuzz \
+		CFLAGS="-fsanitize=fuzzer-no-link $(CFLAGS)" fuzzers
+	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
 
 # Packages come first and pkg-config is asked afterwards, hence the second make.
 demo:
