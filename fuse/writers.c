@@ -43,7 +43,8 @@ struct writers {
     atomic_size_t queued_bytes;
     atomic_bool stopping;
 
-    struct parked_list waiting; /* key: the job */
+    /* Key: the job. Temporary names have places of their own (jobs.h), so they wait apart. */
+    struct parked_list waiting[2];
     struct intake_lane retry_lane;
     struct intake_task retry;
     atomic_bool retry_queued;
@@ -53,10 +54,14 @@ struct writers {
     struct embryo *embryos; /* guarded by lock */
 };
 
-struct waiting_open {
+/* An open on its way: to an intake thread, for it may have to wait until the file's last writer is through;
+ * and then perhaps to the list of those that wait for a place. */
+struct pending_open {
     struct parked parked;
     struct writers *all;
     struct fuse_file_info fi;
+    struct intake_lane lane;
+    struct intake_task task;
 };
 
 struct upload_task {
@@ -135,6 +140,12 @@ static bool is_for_job(void *ctx, const struct parked *p)
     return p->key == *(const uint64_t *)ctx;
 }
 
+static bool is_waiting(struct writers *ws, uint64_t job)
+{
+    return parked_has(&ws->waiting[0], is_for_job, &job) ||
+           parked_has(&ws->waiting[1], is_for_job, &job);
+}
+
 /* Files that were made long ago and never opened. One whose open waits its turn is no such file; its open
  * takes it off the list when it ends. */
 static void drop_old_embryos(struct writers *ws, int64_t now)
@@ -142,7 +153,7 @@ static void drop_old_embryos(struct writers *ws, int64_t now)
     uint64_t job;
 
     while ((job = old_embryo(ws, now - EMBRYO_MS)) != 0) {
-        if (!parked_has(&ws->waiting, is_for_job, &job)) {
+        if (!is_waiting(ws, job)) {
             drop_embryo(ws, job);
         } else { /* another minute */
             take_embryo(ws, job);
@@ -188,104 +199,137 @@ static int make_writer(struct writers *ws, uint64_t job, int flags, struct write
     return ret;
 }
 
-/* Opens and answers. -EAGAIN, and no answer: there is no room. */
-static int try_open(struct writers *ws, fuse_req_t req, uint64_t job, struct fuse_file_info fi)
+static void refuse(struct pending_open *o, int error)
 {
-    struct writer *w = NULL;
-    int ret = make_writer(ws, job, fi.flags, &w);
-
-    if (ret == -EAGAIN)
-        return ret;
-    if (ret < 0) {
-        drop_embryo(ws, job);
-        fuse_reply_err(req, -ret);
-        return 0;
-    }
-    fi.fh = (uintptr_t)w;
-    fi.direct_io = 1;
-    if (fuse_reply_open(req, &fi) < 0)
-        close_writer(w, true); /* whoever opened it has gone */
-    return 0;
+    drop_embryo(o->all, o->parked.key);
+    fuse_reply_err(o->parked.req, error);
+    free(o);
 }
 
-static void refuse(struct writers *ws, fuse_req_t req, uint64_t job, int error)
+static void refuse_parked(struct parked *p, int error)
 {
-    drop_embryo(ws, job);
-    fuse_reply_err(req, error);
-}
-
-static void refuse_waiting(struct parked *p, int error)
-{
-    refuse(((struct waiting_open *)p)->all, p->req, p->key, error);
-    free(p);
+    refuse((struct pending_open *)p, error);
 }
 
 static void open_interrupted(struct parked *p)
 {
-    refuse_waiting(p, EINTR);
+    refuse_parked(p, EINTR);
+}
+
+/* Opens, answers and frees o. -EAGAIN, and nothing of that: there is no room. */
+static int try_open(struct pending_open *o)
+{
+    struct writer *w = NULL;
+    int ret = make_writer(o->all, o->parked.key, o->fi.flags, &w);
+
+    if (ret == -EAGAIN)
+        return ret;
+    if (ret < 0) {
+        refuse(o, -ret);
+        return 0;
+    }
+    o->fi.fh = (uintptr_t)w;
+    o->fi.direct_io = 1;
+    if (fuse_reply_open(o->parked.req, &o->fi) < 0)
+        close_writer(w, true); /* whoever opened it has gone */
+    free(o);
+    return 0;
+}
+
+static void retry(struct writers *ws, struct parked_list *waiting)
+{
+    struct parked *p;
+
+    while ((p = parked_take(waiting, NULL, NULL)) != NULL) {
+        if (atomic_load(&ws->stopping)) {
+            refuse_parked(p, ECANCELED);
+        } else if (try_open((struct pending_open *)p) == -EAGAIN) {
+            parked_return(waiting, p);
+            break;
+        }
+    }
 }
 
 static bool run_retry(struct intake_task *task)
 {
     struct writers *ws = (struct writers *)((char *)task - offsetof(struct writers, retry));
-    struct parked *p;
 
     atomic_store(&ws->retry_queued, false);
-    while ((p = parked_take(&ws->waiting, NULL, NULL)) != NULL) {
-        const struct waiting_open *o = (struct waiting_open *)p;
-        if (atomic_load(&ws->stopping)) {
-            refuse_waiting(p, ECANCELED);
-        } else if (try_open(ws, p->req, p->key, o->fi) == -EAGAIN) {
-            parked_return(&ws->waiting, p);
-            break;
-        } else {
-            free(p);
-        }
-    }
+    for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
+        retry(ws, &ws->waiting[i]);
     return true;
 }
 
 void writers_room(struct writers *ws)
 {
-    if (parked_has(&ws->waiting, NULL, NULL) && !atomic_exchange(&ws->retry_queued, true))
+    bool wanted =
+        parked_has(&ws->waiting[0], NULL, NULL) || parked_has(&ws->waiting[1], NULL, NULL);
+
+    if (wanted && !atomic_exchange(&ws->retry_queued, true))
         intake_push(ws->intake, &ws->retry_lane, &ws->retry);
 }
 
-static void wait_for_room(struct writers *ws, fuse_req_t req, uint64_t job,
-                          const struct fuse_file_info *fi)
+/* Who comes later waits behind those who wait, even if there is room just now: it is theirs. An open that
+ * will be refused in any case need not wait for that. */
+static bool must_queue(struct writers *ws, uint64_t job, struct parked_list **waiting)
 {
-    struct waiting_open *o = calloc(1, sizeof(*o));
+    struct job_info info;
+    bool known = jobs_get(ws->jobs, job, &info) == 0;
+
+    *waiting = &ws->waiting[known && info.temporary];
+    if (!known || (info.state >= JOB_QUEUED && !job_state_is_final(info.state)))
+        return false;
+    return parked_has(*waiting, NULL, NULL);
+}
+
+static bool run_open(struct intake_task *task)
+{
+    struct pending_open *o =
+        (struct pending_open *)((char *)task - offsetof(struct pending_open, task));
+    struct writers *ws = o->all;
+    struct parked_list *waiting;
+
+    if (!must_queue(ws, o->parked.key, &waiting) && try_open(o) == 0)
+        return false;
+    if (o->fi.flags & O_NONBLOCK) {
+        refuse(o, EAGAIN);
+        return false;
+    }
+    parked_add(waiting, &o->parked);
+    writers_room(ws); /* it may have come meanwhile */
+    return false;
+}
+
+void writers_open(struct writers *ws, fuse_req_t req, uint64_t job, const struct fuse_file_info *fi)
+{
+    struct pending_open *o = calloc(1, sizeof(*o));
 
     if (!o) {
-        refuse(ws, req, job, ENOMEM);
+        drop_embryo(ws, job);
+        fuse_reply_err(req, ENOMEM);
         return;
     }
     o->parked = (struct parked){.req = req, .key = job, .since_ms = now_ms()};
     o->all = ws;
     o->fi = *fi;
-    parked_add(&ws->waiting, &o->parked);
-    writers_room(ws); /* it may have come meanwhile */
+    o->task.run = run_open;
+    intake_push(ws->intake, &o->lane, &o->task);
 }
 
-/* Who comes later waits behind those who wait, even if there is room just now: it is theirs. */
-void writers_open(struct writers *ws, fuse_req_t req, uint64_t job, const struct fuse_file_info *fi)
+/* Takes those that `wanted` agrees to off both lists and refuses them. */
+static void refuse_waiting(struct writers *ws, bool (*wanted)(void *ctx, const struct parked *p),
+                           void *ctx, int error)
 {
-    bool nonblock = fi->flags & O_NONBLOCK;
+    struct parked *p;
 
-    if (!parked_has(&ws->waiting, NULL, NULL) && try_open(ws, req, job, *fi) == 0)
-        return;
-    if (nonblock)
-        refuse(ws, req, job, EAGAIN);
-    else
-        wait_for_room(ws, req, job, fi);
+    for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
+        while ((p = parked_take(&ws->waiting[i], wanted, ctx)) != NULL)
+            refuse_parked(p, error);
 }
 
 void writers_gone(struct writers *ws, uint64_t job)
 {
-    struct parked *p;
-
-    while ((p = parked_take(&ws->waiting, is_for_job, &job)) != NULL)
-        refuse_waiting(p, ENOENT);
+    refuse_waiting(ws, is_for_job, &job, ENOENT);
 }
 
 static bool is_older(void *ctx, const struct parked *p)
@@ -296,10 +340,9 @@ static bool is_older(void *ctx, const struct parked *p)
 void writers_tick(struct writers *ws, int64_t now, int64_t limit_ms)
 {
     int64_t before = now - limit_ms;
-    struct parked *p;
 
-    while (limit_ms > 0 && (p = parked_take(&ws->waiting, is_older, &before)) != NULL)
-        refuse_waiting(p, EAGAIN);
+    if (limit_ms > 0)
+        refuse_waiting(ws, is_older, &before, EAGAIN);
     drop_old_embryos(ws, now);
 }
 
@@ -490,7 +533,8 @@ int writers_create(const struct writers_options *opt, struct writers **out, stru
     ws->jobs = opt->jobs;
     ws->publisher = opt->publisher;
     ws->retry.run = run_retry;
-    parked_init(&ws->waiting, open_interrupted);
+    for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
+        parked_init(&ws->waiting[i], open_interrupted);
     pthread_mutex_init(&ws->lock, NULL);
     *out = ws;
     return 0;
@@ -525,6 +569,7 @@ void writers_destroy(struct writers *ws)
     if (ws->intake)
         writers_drain(ws);
     pthread_mutex_destroy(&ws->lock);
-    parked_fini(&ws->waiting);
+    for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
+        parked_fini(&ws->waiting[i]);
     free(ws);
 }
