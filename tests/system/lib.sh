@@ -1,0 +1,194 @@
+# Sourced by the tests of this directory: a service of its own on a mount of its own, and checks that count.
+#
+#   expect WHAT COMMAND...     the command succeeds
+#   refuse WHAT COMMAND...     the command fails
+#   same WHAT FOUND WANTED     two texts are equal
+#   skip WHAT WHY              counted and said
+#   finish                     the closing line; exit status
+#   wait_for SECONDS COMMAND   tries again until it succeeds
+#   start [OPTION...]          starts proofd and waits until the mount answers; restart: after a kill or a stop
+#   stop                       ends it in good order
+#   c1 NAME                    path of a C1 file (bare JSON) made of tests/vectors/c1/NAME
+#   learn NAME                 lets the fake engine prove it; delays SYNTHESIS_MS PROVING_MS sets how slowly
+#   ends NAME STATE [SECONDS]  job NAME comes to that state
+#
+# $jobs is the directory of jobs, $work a scratch directory, $mnt the mount, $store the store. Everything goes when
+# the test ends, whatever way it ends. The engine is tests/system/fake_engine.c unless real_engine is called first.
+
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cd "$root" || exit 2
+build=$(cd "${BUILD:-build}" && pwd) || exit 2
+proofd=$build/proofd proofctl=$build/proofctl probe=$build/tests/system/probe fake=$build/tests/system/fake_engine
+vectors=$root/tests/vectors/c1
+passed=0 failed=0 skipped=0
+engine=$fake
+front= log=
+work=$(mktemp -d "${TMPDIR:-/tmp}/proofd-test.XXXXXX")
+mnt=$work/mnt store=$work/store jobs=$mnt/jobs
+export FAKE_ENGINE_DIR=$work/known
+mkdir "$FAKE_ENGINE_DIR"
+echo "0 0" >"$FAKE_ENGINE_DIR/delays"
+
+detach() {
+    umount -l "$mnt" 2>/dev/null || fusermount3 -uz "$mnt" 2>/dev/null
+}
+
+clean_up() {
+    local pid
+    for pid in $(jobs -p); do kill -KILL "$pid" 2>/dev/null; done
+    [ -z "$front" ] || kill -KILL "$front" 2>/dev/null
+    detach
+    wait 2>/dev/null
+    while grep -q " $mnt fuse" /proc/mounts; do detach || break; done
+    if [ "$failed" -gt 0 ] && [ -n "$log" ]; then
+        echo "--- the end of the log"
+        tail -n 20 "$log"
+    fi
+    rm -rf --one-file-system "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+lacks() { # the reason, as the last line
+    echo "$1"
+    exit 77
+}
+
+[ -c /dev/fuse ] || lacks "no /dev/fuse"
+[ -w /dev/fuse ] || lacks "/dev/fuse is not open to this user"
+[ "$(id -u)" -eq 0 ] || command -v fusermount3 >/dev/null || lacks "no fusermount3 for an ordinary user"
+params=$(tests/lib/dev-params.sh) || { echo "cannot make the 2 KiB parameters"; exit 1; }
+
+# ---- checks ----
+
+pass() { passed=$((passed + 1)); }
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED $1"
+}
+
+expect() {
+    local what=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then pass; else
+        fail "$what: $*: status $?"
+        head -n 5 "$work/out"
+    fi
+}
+
+refuse() {
+    local what=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then fail "$what: $*: succeeded"; else pass; fi
+}
+
+same() {
+    if [ "$2" = "$3" ]; then pass; else fail "$1: found '$2', wanted '$3'"; fi
+}
+
+like() { # what found extended-regex
+    if [[ $2 =~ $3 ]]; then pass; else fail "$1: found '$2', wanted /$3/"; fi
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo "SKIP  $1: $2"
+}
+
+finish() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+    exit
+}
+
+wait_for() {
+    local until=$(($(date +%s%3N) + $1 * 1000))
+    shift
+    until "$@" 2>/dev/null; do
+        [ "$(date +%s%3N)" -lt "$until" ] || return 1
+        sleep 0.02
+    done
+}
+
+# ---- the service ----
+
+real_engine() { engine=$build/proofd-engine; }
+
+answers() { [ -d "$jobs" ] && [ -e "$mnt/status" ]; }
+
+answers_or_ended() { answers || ! kill -0 "$front" 2>/dev/null; }
+
+restart() {
+    log=$work/log
+    "$proofd" --mount "$mnt" --store "$store" --params "$params" --engine "$engine" "$@" >>"$log" 2>&1 &
+    front=$!
+    wait_for 60 answers_or_ended
+    answers
+}
+
+start() {
+    restart "$@" || { cat "$log"; echo "the service does not start"; exit 1; }
+}
+
+stop() {
+    local status
+    kill -TERM "$front" && wait "$front"
+    status=$?
+    front=
+    [ $status -eq 0 ]
+}
+
+kill_front() {
+    kill -KILL "$front"
+    wait "$front" 2>/dev/null
+    front=
+}
+
+engine_pid() { pgrep -f "^$engine .*--params $params" -P "$(pgrep -P "$front" | head -n 1)"; }
+
+# ---- jobs ----
+
+c1() {
+    local file=$work/c1-$1.json
+    [ -e "$file" ] || zstd -q -d "$vectors/$1/bare.json.zst" -o "$file" || exit 2
+    echo "$file"
+}
+
+learn() {
+    local name
+    for name; do
+        "$fake" learn "$(c1 "$name")" "$vectors/$name/proof-r3-s5.txt" "$FAKE_ENGINE_DIR" || exit 2
+    done
+}
+
+delays() { echo "$1 $2" >"$FAKE_ENGINE_DIR/delays.new" && mv "$FAKE_ENGINE_DIR/delays.new" "$FAKE_ENGINE_DIR/delays"; }
+
+state() { local s _; read -r s _ <"$jobs/$1.status" 2>/dev/null && echo "$s"; }
+
+in_state() { [ "$(state "$1")" = "$2" ]; }
+
+# A job is done for a user when its proof is there, a little after its state.
+has_ended() {
+    case $2 in
+    done) [ -e "$jobs/$1.proof" ] ;;
+    failed) [ -e "$jobs/$1.error" ] ;;
+    esac
+}
+
+ends() { wait_for "${3:-30}" has_ended "$1" "$2" && in_state "$1" "$2"; }
+
+is_valid() { # C1 proof
+    "$proofctl" verify --params "$params" "$1" "$2"
+}
+
+idle() { ! ls "$jobs" | grep -q .; }
+
+remove_all() { # every job, and what refused files left
+    local f
+    for f in "$jobs"/*; do
+        case $f in *.status | *.priority | *.report | *.proof | *.proof.bin) ;; *) rm -f "$f" ;; esac
+    done
+    wait_for 10 idle
+}
