@@ -38,7 +38,8 @@ struct options {
     int node;
     bool bind;
     unsigned threads;
-    const char *params; /* NULL: search order */
+    const char *params;  /* NULL: search order */
+    const char *trusted; /* NULL: the user's own */
     enum log_level log_level;
 };
 
@@ -387,7 +388,7 @@ static int build(struct engine *e, struct errmsg *err)
     if (ret == 0)
         ret = backend_cpu_create(e->workers, &e->backend, err);
     if (ret == 0)
-        ret = params_create(e->opt.params, e->workers, &e->params);
+        ret = params_create(e->opt.params, e->opt.trusted, e->workers, &e->params);
     return ret;
 }
 
@@ -434,7 +435,8 @@ static int run(struct engine *e)
 
 static void print_help(void)
 {
-    puts("Usage: proofd-engine --node N [--bind] [--threads N] [--params DIR] [--log-level LEVEL]\n"
+    puts("Usage: proofd-engine --node N [--bind] [--threads N] [--params DIR] [--trusted FILE]\n"
+         "                     [--log-level LEVEL]\n"
          "Proves partitions for proofd, which starts it with a socket as descriptor 3. Not for use by hand.");
 }
 
@@ -445,8 +447,9 @@ static int parse(int argc, char **argv, struct options *opt)
     static const struct option longopts[] = {
         {"node", required_argument, NULL, 'n'},      {"bind", no_argument, NULL, 'b'},
         {"threads", required_argument, NULL, 't'},   {"params", required_argument, NULL, 'p'},
-        {"log-level", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0},
+        {"trusted", required_argument, NULL, 'r'},   {"log-level", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},            {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
     };
     int c;
 
@@ -459,6 +462,8 @@ static int parse(int argc, char **argv, struct options *opt)
             opt->threads = (unsigned)atoi(optarg);
         else if (c == 'p')
             opt->params = *optarg ? optarg : NULL;
+        else if (c == 'r')
+            opt->trusted = optarg;
         else if (c == 'l' && log_level_parse(optarg, &opt->log_level) == 0)
             log_set_level(opt->log_level);
         else if (c == 'h' || c == 'v') {

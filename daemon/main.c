@@ -25,10 +25,12 @@
 #include "daemon/supervise.h"
 #include "daemon/version.h"
 #include "fuse/fs.h"
+#include "gpu/trusted.h"
 #include "numa/workers.h"
 
 #define ENGINE_NAME "proofd-engine"
 #define ENGINE_ARGS_MAX 16
+#define TRUSTED_NAME "params-trusted" /* in the store */
 #define TICK_MS 5000 /* the table's housekeeping */
 
 enum exit_status { EXIT_STOPPED = 0, EXIT_FAULT = 1, EXIT_USAGE = 2 };
@@ -37,6 +39,7 @@ struct service {
     struct config config;
     char engine_path[PATH_MAX];
     char threads_arg[24];
+    char trusted[PATH_MAX]; /* empty: the user's own */
     const char *engine_argv[ENGINE_ARGS_MAX];
     int node;
 
@@ -178,6 +181,18 @@ static int find_engine(struct service *sv, struct errmsg *err)
     return 0;
 }
 
+/* A service without a home directory keeps in its store which parameter files were found good. */
+static void choose_trusted(struct service *sv)
+{
+    char path[PATH_MAX];
+
+    if (trusted_default_path(path) == 0)
+        return;
+    int n = snprintf(sv->trusted, sizeof(sv->trusted), "%s/%s", sv->config.store, TRUSTED_NAME);
+    if (n >= (int)sizeof(sv->trusted))
+        sv->trusted[0] = '\0';
+}
+
 static void make_engine_args(struct service *sv)
 {
     const char **argv = sv->engine_argv;
@@ -194,6 +209,10 @@ static void make_engine_args(struct service *sv)
     argv[n++] = log_level_name(sv->config.log_level);
     if (sv->config.node >= 0)
         argv[n++] = "--bind";
+    if (sv->trusted[0]) {
+        argv[n++] = "--trusted";
+        argv[n++] = sv->trusted;
+    }
     argv[n] = NULL;
     /* Without a node of its own the engine has the whole machine and is called node 0. */
     sv->node = sv->config.node >= 0 ? (int)sv->config.node : 0;
@@ -333,6 +352,7 @@ static int build_processes(struct service *sv, struct errmsg *err)
         ret = find_engine(sv, err);
     if (ret < 0)
         return ret;
+    choose_trusted(sv);
     make_engine_args(sv);
     raise_descriptor_limit();
     ret = supervisor_create(&sv->supervisor, err);

@@ -15,7 +15,7 @@
 #define SIZES 10 /* of sector_sizes */
 
 struct params {
-    const char *dir;
+    const char *dir, *trusted;
     struct workers *workers;
     struct held {
         struct srs *srs;
@@ -30,13 +30,14 @@ struct params {
     char text[256]; /* what is held */
 };
 
-int params_create(const char *dir, struct workers *workers, struct params **out)
+int params_create(const char *dir, const char *trusted, struct workers *workers, struct params **out)
 {
     struct params *p = calloc(1, sizeof(*p));
 
     if (!p)
         return -ENOMEM;
     p->dir = dir;
+    p->trusted = trusted;
     p->workers = workers;
     pthread_mutex_init(&p->lock, NULL);
     *out = p;
@@ -169,8 +170,11 @@ static double now_ms(void)
 static int load(struct params *p, const struct sector_size *size, struct held *h,
                 struct errmsg *err)
 {
-    const struct srs_options opt = {
-        .dir = p->dir, .workers = p->workers, .progress = show_progress, .progress_ctx = p};
+    const struct srs_options opt = {.dir = p->dir,
+                                    .memory = p->trusted,
+                                    .workers = p->workers,
+                                    .progress = show_progress,
+                                    .progress_ctx = p};
 
     int ret = make_room(p, size, err);
     if (ret < 0)

@@ -12,8 +12,10 @@
 
 struct params;
 
-/* `dir` (NULL: the search order of srs_find) and `workers` are borrowed. 0 or -ENOMEM. */
-int params_create(const char *dir, struct workers *workers, struct params **out);
+/* `dir` (NULL: the search order of srs_find), `trusted` (the file of srs_options.memory, NULL: the
+ * user's own) and `workers` are borrowed. 0 or -ENOMEM. */
+int params_create(const char *dir, const char *trusted, struct workers *workers,
+                  struct params **out);
 void params_destroy(struct params *p);
 
 /* The parameters of `size`, for use until the next call. *load_ms is what loading took, 0 when they were

@@ -62,11 +62,11 @@ static int prove_assignment(const struct partition_task *task, struct assignment
 
     if (!may_begin(task, PARTITION_PROVING))
         return -ECANCELED;
-    double start = now_ms();
     int ret = groth16_prove(task->backend, task->srs, w, &proof, err);
     if (ret < 0)
         return ret;
-    out->report.msm_ms += now_ms() - start;
+    out->report.transform_ms += task->backend->transform_ms;
+    out->report.msm_ms += task->backend->msm_ms;
     proof_encode(out->proof, &proof);
     return 0;
 }

@@ -32,6 +32,7 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     struct workers *workers; /* borrowed */
+    double transform_ms, msm_ms; /* what the last groth16_sums took, for reports */
 };
 
 /* The CPU backend on `workers` (borrowed; NULL: the calling thread alone). */

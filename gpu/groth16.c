@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "gpu/domain.h"
 
@@ -177,18 +178,29 @@ static int sum_variables(struct backend *be, const struct srs *srs, const struct
     return ret;
 }
 
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
 int groth16_sums(struct backend *be, const struct srs *srs, struct assignment *w,
                  struct groth16_sums *out, struct errmsg *err)
 {
     struct groth16_sums sums = {0};
+    double start = now_ms();
     int ret = check_counts(srs, w, err);
 
     if (ret == 0)
         ret = compute_h(be, w, err);
+    be->transform_ms = now_ms() - start;
     if (ret == 0)
         ret = be->ops->msm_g1(be, &sums.h, srs->h, w->a, srs->h_len, err);
     if (ret == 0)
         ret = sum_variables(be, srs, w, &sums, err);
+    be->msm_ms = now_ms() - start - be->transform_ms;
     if (ret == 0)
         *out = sums;
     return ret;
