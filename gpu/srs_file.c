@@ -10,16 +10,15 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "gpu/point.h"
 #include "gpu/subgroup.h"
+#include "numa/memory.h"
 
 #define SECTIONS 5
 #define PIECE SUBGROUP_PIECE /* points */
 #define ROUND 64             /* pieces: 25 MB of G1, enough for the workers to share */
-#define HUGE_PAGE ((size_t)2 << 20)
 
 struct section {
     const char *name;
@@ -138,19 +137,6 @@ static int check_layout(int fd, const char *name, const struct srs_counts *want,
 
 /* ------------------------------------------------------------------------------------------ memory */
 
-/* In huge pages where the kernel has them: sums read the points in no order. */
-static void *points_alloc(size_t len, size_t bytes)
-{
-    size_t total = (len * bytes + HUGE_PAGE) / HUGE_PAGE * HUGE_PAGE;
-
-    if (len * bytes < HUGE_PAGE)
-        return malloc(len * bytes + 1);
-    void *points = aligned_alloc(HUGE_PAGE, total);
-    if (points)
-        (void)madvise(points, total, MADV_HUGEPAGE); /* only faster */
-    return points;
-}
-
 static int take_memory(const char *name, const struct srs_counts *counts, struct srs *srs,
                        struct errmsg *err)
 {
@@ -158,11 +144,11 @@ static int take_memory(const char *name, const struct srs_counts *counts, struct
     srs->l_len = counts->l;
     srs->a_len = counts->a;
     srs->b_len = counts->b;
-    srs->h = points_alloc(srs->h_len, sizeof(*srs->h));
-    srs->l = points_alloc(srs->l_len, sizeof(*srs->l));
-    srs->a = points_alloc(srs->a_len, sizeof(*srs->a));
-    srs->b_g1 = points_alloc(srs->b_len, sizeof(*srs->b_g1));
-    srs->b_g2 = points_alloc(srs->b_len, sizeof(*srs->b_g2));
+    srs->h = memory_alloc(srs->h_len, sizeof(*srs->h));
+    srs->l = memory_alloc(srs->l_len, sizeof(*srs->l));
+    srs->a = memory_alloc(srs->a_len, sizeof(*srs->a));
+    srs->b_g1 = memory_alloc(srs->b_len, sizeof(*srs->b_g1));
+    srs->b_g2 = memory_alloc(srs->b_len, sizeof(*srs->b_g2));
     if (!srs->h || !srs->l || !srs->a || !srs->b_g1 || !srs->b_g2)
         return errmsg_set(err, -ENOMEM, "%s: no memory for %llu bytes", name,
                           (unsigned long long)srs_file_bytes(counts));

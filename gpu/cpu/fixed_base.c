@@ -13,6 +13,7 @@
 
 #include "gpu/cpu/digits.h"
 #include "gpu/cpu/group.h"
+#include "numa/memory.h"
 
 #define BLOCK 1024 /* scalars; a whole batch of G1 additions */
 
@@ -87,7 +88,7 @@ static int fixed_base_create(const struct group *group, const void *base, unsign
     t->group = group;
     digits_init(&t->digits, bits);
     t->row_len = ((size_t)1 << (bits - 1)) + 1;
-    t->rows = malloc(t->row_len * t->digits.windows * group->affine_bytes);
+    t->rows = memory_alloc(t->row_len * t->digits.windows, group->affine_bytes);
     if (!t->rows)
         goto out;
     rows_start(t, base);
