@@ -45,7 +45,7 @@ int c1_reader_feed(struct c1_reader *r, const void *bytes, size_t len, struct er
 int c1_reader_finish(struct c1_reader *r, struct c1 **out, struct c1_extra *extra,
                      struct errmsg *err);
 
-/* How far the file has come, for progress: bytes fed, and bytes of the decoded form that are there. */
+/* How far the file has come, for progress: bytes fed. */
 uint64_t c1_reader_bytes_in(const struct c1_reader *r);
 
 /* A whole file, by a bounded buffer: feed and finish. */

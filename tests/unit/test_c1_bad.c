@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numa/circuit/c1_image.h"
+#include "numa/circuit/c1_document.h"
 #include "numa/circuit/c1_reader.h"
 #include "tests/lib/c1_forms.h"
 #include "tests/lib/files.h"
@@ -101,8 +101,33 @@ START_TEST(c1_bincode__truncated_at_every_byte)
 }
 END_TEST
 
-/* The same of JSON is quadratic in 100 kB: every byte of the beginning, the end and where a challenge
- * begins, and every 97th between. */
+/* Every prefix of the JSON, in time that grows with its length alone: being asked whether it is complete
+ * leaves a document as it was. */
+START_TEST(c1_json__truncated_at_every_byte)
+{
+    struct text t = bare_json();
+    struct c1_build build;
+    struct c1_document *d = NULL;
+    char says[64];
+
+    c1_build_init(&build, C1_CHECK_FORM, NULL);
+    ck_assert_int_eq(c1_document_create(&build, "file", 0, &d), 0);
+    for (size_t end = 0; end < t.len; end++) {
+        ck_assert_int_eq(c1_document_finish(d, &err), -EBADMSG);
+        snprintf(says, sizeof(says), "ends before the document does (byte %zu of the file)", end);
+        ck_assert_msg(strstr(err.text, says) != NULL, "%s", err.text);
+        build.described = false;
+        ck_assert_msg(c1_document_feed(d, t.bytes + end, 1, &err) == 0, "%s", err.text);
+    }
+    ck_assert_int_eq(c1_document_finish(d, &err), 0);
+    c1_document_destroy(d);
+    c1_build_fini(&build);
+    free(t.bytes);
+}
+END_TEST
+
+/* The same through the reader is quadratic: every byte of the beginning, the end and where a challenge
+ * begins, and every 397th between. */
 START_TEST(c1_json__truncated_at_many_bytes)
 {
     struct text t = bare_json();
@@ -112,7 +137,7 @@ START_TEST(c1_json__truncated_at_many_bytes)
         ck_assert_msg(read_bytes(t.bytes, end, C1_CHECK_FORM) == -EBADMSG, "%zu", end);
         ck_assert_ptr_nonnull(strstr(err.text, end < 4 ? "no C1" : "ends before the document does"));
         bool dense = end < 700 || (end + 300 > second && end < second + 300) || end + 700 > t.len;
-        end += dense ? 1 : 97;
+        end += dense ? 1 : 397;
     }
     free(t.bytes);
 }
@@ -740,6 +765,7 @@ int main(void)
     printf("seed %d%s\n", SEED, quick() ? "; PROOFD_QUICK: one flipped byte in eleven" : "");
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, c1_bincode__truncated_at_every_byte);
+    tcase_add_test(tc, c1_json__truncated_at_every_byte);
     tcase_add_test(tc, c1_json__truncated_at_many_bytes);
     tcase_add_test(tc, c1_compressed__truncated_at_many_bytes);
     tcase_add_loop_test(tc, c1_bincode__any_flipped_byte_is_found, 0, FLIP_TESTS);
