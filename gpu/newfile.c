@@ -5,7 +5,19 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Whether `path` still names the file of `fd`: another writer may have renamed it while we waited for nothing but
+ * the open. */
+static bool still_named(int fd, const char *path)
+{
+    struct stat ours, there;
+
+    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_dev == there.st_dev &&
+           ours.st_ino == there.st_ino;
+}
 
 int newfile_open(struct newfile *f, const char *path, uint64_t bytes, struct errmsg *err)
 {
@@ -13,20 +25,24 @@ int newfile_open(struct newfile *f, const char *path, uint64_t bytes, struct err
     f->at = 0;
     if (snprintf(f->path, sizeof(f->path), "%s", path) >= (int)sizeof(f->path))
         return errmsg_set(err, -ENAMETOOLONG, "%s: name too long", path);
-    snprintf(f->temporary, sizeof(f->temporary), "%s.%ld.tmp", path, (long)getpid());
+    snprintf(f->temporary, sizeof(f->temporary), "%s.tmp", path);
 
-    int fd = open(f->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = open(f->temporary, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return errmsg_set(err, -errno, "%s: cannot create: %s", f->temporary, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !still_named(fd, f->temporary)) {
+        close(fd);
+        return errmsg_set(err, -EBUSY, "%s: another process is writing it", path);
+    }
     f->fd = fd;
     /* Not posix_fallocate, which writes every block where the filesystem cannot reserve. */
-    if (bytes && fallocate(fd, 0, 0, (off_t)bytes) < 0 && (errno == ENOSPC || errno == EFBIG)) {
-        int ret = -errno;
-        newfile_close(f);
-        return errmsg_set(err, ret, "%s: no room for %llu bytes: %s", path,
-                          (unsigned long long)bytes, strerror(-ret));
-    }
-    return 0;
+    if (ftruncate(fd, 0) == 0 &&
+        (bytes == 0 || fallocate(fd, 0, 0, (off_t)bytes) == 0 || errno == EOPNOTSUPP || errno == ENOSYS))
+        return 0;
+    int ret = -errno;
+    newfile_close(f);
+    return errmsg_set(err, ret, "%s: no room for %llu bytes: %s", path, (unsigned long long)bytes,
+                      strerror(-ret));
 }
 
 int newfile_write(struct newfile *f, const void *data, size_t len, struct errmsg *err)
@@ -75,9 +91,9 @@ void newfile_close(struct newfile *f)
 {
     if (f->fd < 0)
         return;
+    unlink(f->temporary); /* before the lock goes: the name is still ours */
     close(f->fd);
     f->fd = -1;
-    unlink(f->temporary);
 }
 
 int newfile_put(const char *path, const void *data, size_t len, struct errmsg *err)

@@ -14,9 +14,9 @@ struct newfile {
     char path[4096], temporary[4128];
 };
 
-/* Opens a temporary name beside `path`, private to this process. `bytes` is how long the file will be, 0 for
- * unknown: room is taken at once where the filesystem can do that. Returns 0, or what open and fallocate
- * say, -ENOSPC among it. */
+/* Opens `path`.tmp, empty; what a writer that died left under that name is used up. `bytes` is how long the file
+ * will be, 0 for unknown: room is taken at once where the filesystem can do that. Returns 0, -EBUSY while another
+ * process writes the same file, or what open and fallocate say, -ENOSPC among it. */
 int newfile_open(struct newfile *f, const char *path, uint64_t bytes, struct errmsg *err);
 
 /* Appends, and asks the kernel to begin writing to disk. */

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 root=$(pwd)
 build=${BUILD:-build}
-dir=${PROOFD_TEST_PARAMS:-$root/build/dev-params}
+dir=${PROOFD_TEST_PARAMS:-$root/build/params}
 mkdir -p "$dir"
 # Two tests that begin at the same time make them once.
 exec 9>"$dir/.lock"

@@ -1,0 +1,125 @@
+/*
+ * What setup does around the parameters: names, markers, other people's files. That their bytes are right is shown by
+ * tests/system/test_setup.sh.
+ */
+#include "gpu/setup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/lib/suite.h"
+#include "tests/lib/vectors.h"
+
+static char dir[64];
+static const char *const suffixes[] = {".params", ".vk", ".meta"};
+
+static void make_dir(void)
+{
+    snprintf(dir, sizeof(dir), "/tmp/proofd-setup-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void remove_dir(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void touch(const struct sector_size *size, const char *suffix)
+{
+    char path[512], id[SECTOR_CACHE_ID_MAX];
+
+    sector_cache_id(size, id);
+    snprintf(path, sizeof(path), "%s/%s%s", dir, id, suffix);
+    fclose(fopen(path, "w"));
+}
+
+static int run(const char *where, bool *made, struct errmsg *err)
+{
+    struct setup_options opt = {.dir = where};
+
+    return setup_run(sector_size_by_name("2KiB"), &opt, made, err);
+}
+
+START_TEST(setup_run__never_touches_a_file_without_our_marker)
+{
+    const struct sector_size *size = sector_size_by_name("2KiB");
+    struct errmsg err;
+    bool made;
+
+    touch(size, suffixes[_i]);
+    ck_assert_int_eq(run(dir, &made, &err), -EEXIST);
+    ck_assert_ptr_nonnull(strstr(err.text, suffixes[_i]));
+    ck_assert_ptr_nonnull(strstr(err.text, dir));
+    ck_assert_ptr_nonnull(strstr(err.text, ".insecure"));
+}
+END_TEST
+
+START_TEST(setup_run__keeps_what_is_complete)
+{
+    const struct sector_size *size = sector_size_by_name("2KiB");
+    bool made = true;
+
+    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++)
+        touch(size, suffixes[i]);
+    touch(size, ".insecure");
+    ck_assert_int_eq(run(dir, &made, NULL), 0);
+    ck_assert(!made);
+}
+END_TEST
+
+START_TEST(setup_run__makes_directories_or_says_which_it_cannot)
+{
+    char below[160];
+    struct errmsg err;
+    bool made;
+
+    snprintf(below, sizeof(below), "%s/file", dir);
+    fclose(fopen(below, "w"));
+    snprintf(below, sizeof(below), "%s/file/params", dir);
+    ck_assert_int_eq(run(below, &made, &err), -ENOTDIR);
+    ck_assert_ptr_nonnull(strstr(err.text, below));
+
+    /* A directory that is there, at any depth, is used: what lies in it is looked at. */
+    char id[SECTOR_CACHE_ID_MAX], command[1024];
+    snprintf(below, sizeof(below), "%s/a/b/c", dir);
+    sector_cache_id(sector_size_by_name("2KiB"), id);
+    snprintf(command, sizeof(command), "mkdir -p %s && touch %s/%s.vk", below, below, id);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(run(below, &made, &err), -EEXIST);
+}
+END_TEST
+
+START_TEST(setup_made__knows_its_keys)
+{
+    static const char *const sizes[] = {"2KiB", "8MiB", "512MiB", "32GiB", "64GiB"};
+    struct vk vk;
+
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        vector_vk(sector_size_by_name(sizes[i]), &vk);
+        ck_assert(setup_made(&vk));
+        vk.alpha_g1 = vk.beta_g1;
+        ck_assert(!setup_made(&vk));
+        vk_fini(&vk);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("setup");
+    TCase *tc = tcase_create("setup");
+
+    tcase_add_checked_fixture(tc, make_dir, remove_dir);
+    tcase_add_loop_test(tc, setup_run__never_touches_a_file_without_our_marker, 0,
+                        ARRAY_LEN(suffixes));
+    tcase_add_test(tc, setup_run__keeps_what_is_complete);
+    tcase_add_test(tc, setup_run__makes_directories_or_says_which_it_cannot);
+    tcase_add_test(tc, setup_made__knows_its_keys);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}
