@@ -16,7 +16,7 @@
 #include <sys/random.h>
 
 #define WEIGHT_BYTES 16
-#define SHORT_BYTES 8
+#define SHORT_BYTES 8 /* at most: the sum is as wide as its widest short scalar */
 
 /* Bytes of a little-endian scalar without its leading zeros. */
 static size_t scalar_bytes(const scalar_t *s)
@@ -59,23 +59,28 @@ static void terms_sum(const struct terms *t, g1_t *acc, limb_t *scratch)
 static int ic_sum(const struct vk *vk, const fr_t *scalars, g1_t *out)
 {
     size_t n = vk->ic_len;
-    struct terms small = {.width = SHORT_BYTES}, large = {.width = FR_BYTES};
+    struct terms small = {.width = 1}, large = {.width = FR_BYTES};
     limb_t *scratch = malloc(blst_p1s_mult_pippenger_scratch_sizeof(n));
+    scalar_t *canonical = malloc(n * sizeof(*canonical));
     uint8_t *bytes = malloc(n * (SHORT_BYTES + FR_BYTES));
     g1_affine_t *points = malloc(2 * n * sizeof(*points));
     int ret = -ENOMEM;
 
-    if (!scratch || !bytes || !points)
+    if (!scratch || !canonical || !bytes || !points)
         goto out;
     small.points = points;
     large.points = points + n;
     small.scalars = bytes;
     large.scalars = bytes + n * SHORT_BYTES;
     for (size_t i = 0; i < n; i++) {
-        scalar_t s;
-        blst_scalar_from_fr(&s, &scalars[i]);
-        terms_add(scalar_bytes(&s) <= SHORT_BYTES ? &small : &large, &vk->ic[i], &s);
+        blst_scalar_from_fr(&canonical[i], &scalars[i]);
+        size_t len = scalar_bytes(&canonical[i]);
+        if (len <= SHORT_BYTES && len > small.width)
+            small.width = len;
     }
+    for (size_t i = 0; i < n; i++)
+        terms_add(scalar_bytes(&canonical[i]) <= SHORT_BYTES ? &small : &large, &vk->ic[i],
+                  &canonical[i]);
     memset(out, 0, sizeof(*out));
     terms_sum(&small, out, scratch);
     terms_sum(&large, out, scratch);
@@ -83,6 +88,7 @@ static int ic_sum(const struct vk *vk, const fr_t *scalars, g1_t *out)
 out:
     free(points);
     free(bytes);
+    free(canonical);
     free(scratch);
     return ret;
 }
