@@ -5,6 +5,7 @@
 #include "gpu/cpu/batch_add.h"
 
 #include "gpu/cpu/batch_add_avx2.h"
+#include "gpu/cpu/features.h"
 
 /* Pairs ahead whose points are asked for while one is worked on: bases lie anywhere in some hundred megabytes. */
 #define PREFETCH_AHEAD 8
@@ -89,7 +90,7 @@ static void g1_add_batch_wide(const struct add_pair *pairs, size_t len, struct b
 
 void g1_add_pairs(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch)
 {
-    bool wide = batch_add_avx2_usable();
+    bool wide = cpu_has_avx2();
 
     for (size_t i = 0; i < len; i += BATCH_ADD_LEN_G1)
         (wide ? g1_add_batch_wide : g1_add_batch)(pairs + i, min_size(BATCH_ADD_LEN_G1, len - i),

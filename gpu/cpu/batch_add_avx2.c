@@ -8,11 +8,6 @@
 
 #include "gpu/cpu/fp4.h"
 
-bool batch_add_avx2_usable(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
 /* Four pairs: the difference of their x, and the product of the differences before it. */
 struct quad {
     struct fp4 divisor, before;
@@ -147,11 +142,6 @@ void g1_add_chords_avx2(const struct add_pair *const *pairs, size_t len,
 }
 
 #else
-
-bool batch_add_avx2_usable(void)
-{
-    return false;
-}
 
 void g1_add_chords_avx2(const struct add_pair *const *pairs, size_t len,
                         struct batch_scratch *scratch)

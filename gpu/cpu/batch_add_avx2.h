@@ -6,9 +6,6 @@
 
 #include "gpu/cpu/batch_add.h"
 
-/* Whether this CPU can. */
-bool batch_add_avx2_usable(void);
-
 /* Adds pairs of points with different x, none at infinity; len is a multiple of four, at most BATCH_ADD_LEN_G1. */
 void g1_add_chords_avx2(const struct add_pair *const *pairs, size_t len,
                         struct batch_scratch *scratch);

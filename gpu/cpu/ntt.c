@@ -5,7 +5,7 @@
  *     phase one    for each n2:  a transform over n1, giving k1; then a factor for each (n2, k1)
  *     phase two    for each k1:  a transform over n2, giving k2
  *
- * Each phase takes LANES neighbouring columns of a matrix into a block that stays in the second-level cache, transforms
+ * Each phase takes NTT_LANES neighbouring columns of a matrix into a block that stays in the second-level cache, transforms
  * them there side by side, and writes the block back: phase one as rows of the scratch matrix, so that phase two sees
  * columns again, phase two as columns of the result, in natural order. Taking columns in bit-reversed order costs
  * nothing, for they are copied anyway.
@@ -19,52 +19,48 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
+#include "gpu/cpu/features.h"
+#include "gpu/cpu/ntt_plan.h"
 #include "gpu/domain.h"
 
-#define LANES 4
-
-/* Factors of one transform of `len` over a coset: entry h + j belongs to level 2h, for j < h. */
-struct factors {
-    uint32_t log2_len;
-    fr_t *w;
-};
-
-/* What differs between the kinds of transform. */
-struct passes {
-    struct factors rows, columns; /* of the transforms over n1 and over n2 */
-    /* Between the phases, element (n2, k1) is multiplied by start * column^n2 * (step * root^n2)^k1. */
-    fr_t start, column, step, root;
-    fr_t *scale; /* of k2 at the end; NULL: none */
-};
-
-struct ntt_plan {
-    uint32_t log2_len, log2_rows, log2_columns;
-    struct passes passes[4]; /* by enum ntt_kind */
-    fr_t *scratch;           /* the matrix between the phases */
-    fr_t *blocks;            /* LANES columns for each thread */
-    unsigned threads;
-};
-
-static int factors_init(struct factors *f, uint32_t log2_len, const fr_t *root, const fr_t *shift)
+/* The table once more for ntt_avx2.c, where that is used. */
+static int widen(const struct ntt_plan *plan, const fr_t *w, size_t len, struct fr_factor **out)
 {
+    if (!plan->wide)
+        return 0;
+    *out = malloc(len * sizeof(**out));
+    if (!*out)
+        return -ENOMEM;
+    for (size_t i = 0; i < len; i++)
+        (*out)[i] = fr_factor_make(&w[i]);
+    return 0;
+}
+
+static int factors_init(const struct ntt_plan *plan, struct factors *f, uint32_t log2_len,
+                        const fr_t *root, const fr_t *shift)
+{
+    size_t len = (size_t)1 << log2_len;
+    fr_t one = fr_from_u64(1), level_root = *root, level_shift = *shift; /* of the longest level */
+
     f->log2_len = log2_len;
-    f->w = malloc(sizeof(*f->w) << log2_len);
+    f->plain = fr_equal(shift, &one);
+    f->w = malloc(len * sizeof(*f->w));
     if (!f->w)
         return -ENOMEM;
-    fr_t level_root = *root, level_shift = *shift; /* of the longest level */
-    f->w[0] = fr_from_u64(1);                      /* unused */
-    for (size_t half = (size_t)1 << log2_len >> 1; half > 0; half /= 2) {
+    f->w[0] = one; /* unused */
+    for (size_t half = len / 2; half > 0; half /= 2) {
         f->w[half] = level_shift;
         for (size_t j = 1; j < half; j++)
             fr_mul(&f->w[half + j], &f->w[half + j - 1], &level_root);
         fr_sqr(&level_root, &level_root);
         fr_sqr(&level_shift, &level_shift);
     }
-    return 0;
+    return widen(plan, f->w, len, &f->wide);
 }
 
-static int scale_init(struct passes *p, size_t len, const fr_t *ratio)
+static int scale_init(const struct ntt_plan *plan, struct passes *p, size_t len, const fr_t *ratio)
 {
     p->scale = malloc(len * sizeof(*p->scale));
     if (!p->scale)
@@ -72,7 +68,7 @@ static int scale_init(struct passes *p, size_t len, const fr_t *ratio)
     p->scale[0] = fr_from_u64(1);
     for (size_t i = 1; i < len; i++)
         fr_mul(&p->scale[i], &p->scale[i - 1], ratio);
-    return 0;
+    return widen(plan, p->scale, len, &p->wide_scale);
 }
 
 static int passes_init(struct ntt_plan *plan, enum ntt_kind kind)
@@ -98,13 +94,67 @@ static int passes_init(struct ntt_plan *plan, enum ntt_kind kind)
         fr_t shift = domain_coset_shift();
         fr_inverse(&p->step, &shift);
         fr_t ratio = fr_power(&p->step, rows);
-        ret = scale_init(p, columns, &ratio);
+        ret = scale_init(plan, p, columns, &ratio);
     }
     fr_t row_root = fr_power(&p->root, columns), column_root = fr_power(&p->root, rows);
     if (ret == 0)
-        ret = factors_init(&p->rows, plan->log2_rows, &row_root, &row_shift);
+        ret = factors_init(plan, &p->rows, plan->log2_rows, &row_root, &row_shift);
     if (ret == 0)
-        ret = factors_init(&p->columns, plan->log2_columns, &column_root, &one);
+        ret = factors_init(plan, &p->columns, plan->log2_columns, &column_root, &one);
+    return ret;
+}
+
+static uint32_t bit_reverse(uint32_t i, uint32_t bits)
+{
+    uint32_t out = 0;
+
+    for (uint32_t b = 0; b < bits; b++)
+        out |= (i >> b & 1) << (bits - 1 - b);
+    return out;
+}
+
+static int order_init(struct ntt_plan *plan)
+{
+    uint32_t rows = 1u << plan->log2_rows, columns = 1u << plan->log2_columns;
+
+    plan->order = malloc(((size_t)rows + columns) * sizeof(*plan->order));
+    if (!plan->order)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < rows; i++)
+        plan->order[i] = bit_reverse(i, plan->log2_rows);
+    for (uint32_t i = 0; i < columns; i++)
+        plan->order[rows + i] = bit_reverse(i, plan->log2_columns);
+    return 0;
+}
+
+/* On a boundary of huge pages, and asking for them: columns of a matrix touch a page an element. */
+static void *matrix_alloc(size_t bytes)
+{
+    const size_t huge = (size_t)2 << 20;
+    void *p = NULL;
+
+    if (bytes < huge)
+        return malloc(bytes);
+    if (posix_memalign(&p, huge, bytes) != 0)
+        return NULL;
+    madvise(p, bytes, MADV_HUGEPAGE); /* a wish: without it, slower */
+    return p;
+}
+
+static int plan_init(struct ntt_plan *plan, uint32_t log2_len, unsigned threads)
+{
+    plan->log2_len = log2_len;
+    plan->log2_rows = (log2_len + 1) / 2;
+    plan->log2_columns = log2_len / 2;
+    plan->wide = NTT_LANES >> plan->log2_columns <= 1 && cpu_has_avx2();
+    plan->threads = threads;
+    plan->block_bytes = plan->wide ? ntt_avx2_block_bytes(plan->log2_rows)
+                                   : NTT_LANES * sizeof(fr_t) << plan->log2_rows;
+    plan->scratch = matrix_alloc(sizeof(fr_t) << log2_len);
+    plan->blocks = calloc(threads, plan->block_bytes);
+    int ret = plan->scratch && plan->blocks ? order_init(plan) : -ENOMEM;
+    for (int kind = 0; ret == 0 && kind < (int)ARRAY_LEN(plan->passes); kind++)
+        ret = passes_init(plan, (enum ntt_kind)kind);
     return ret;
 }
 
@@ -116,17 +166,7 @@ int ntt_plan_create(uint32_t log2_len, struct workers *workers, struct ntt_plan 
                           DOMAIN_LOG2_LEN_MAX);
 
     struct ntt_plan *plan = calloc(1, sizeof(*plan));
-    if (!plan)
-        return errmsg_set(err, -ENOMEM, "no memory for a transform");
-    plan->log2_len = log2_len;
-    plan->log2_rows = (log2_len + 1) / 2;
-    plan->log2_columns = log2_len / 2;
-    plan->threads = workers_count(workers);
-    plan->scratch = malloc(sizeof(fr_t) << log2_len);
-    plan->blocks = calloc(plan->threads * LANES << plan->log2_rows, sizeof(fr_t));
-    int ret = plan->scratch && plan->blocks ? 0 : -ENOMEM;
-    for (int kind = 0; ret == 0 && kind < (int)ARRAY_LEN(plan->passes); kind++)
-        ret = passes_init(plan, (enum ntt_kind)kind);
+    int ret = plan ? plan_init(plan, log2_len, workers_count(workers)) : -ENOMEM;
     if (ret < 0) {
         ntt_plan_destroy(plan);
         return errmsg_set(err, ret, "no memory for a transform of 2^%u elements", log2_len);
@@ -135,15 +175,24 @@ int ntt_plan_create(uint32_t log2_len, struct workers *workers, struct ntt_plan 
     return 0;
 }
 
+static void factors_fini(struct factors *f)
+{
+    free(f->w);
+    free(f->wide);
+}
+
 void ntt_plan_destroy(struct ntt_plan *plan)
 {
     if (!plan)
         return;
     for (size_t i = 0; i < ARRAY_LEN(plan->passes); i++) {
-        free(plan->passes[i].rows.w);
-        free(plan->passes[i].columns.w);
-        free(plan->passes[i].scale);
+        struct passes *p = &plan->passes[i];
+        factors_fini(&p->rows);
+        factors_fini(&p->columns);
+        free(p->scale);
+        free(p->wide_scale);
     }
+    free(plan->order);
     free(plan->scratch);
     free(plan->blocks);
     free(plan);
@@ -154,7 +203,7 @@ uint32_t ntt_plan_log2_len(const struct ntt_plan *plan)
     return plan->log2_len;
 }
 
-/* LANES transforms side by side: element i of lane l is x[i * LANES + l], taken in bit-reversed order. */
+/* NTT_LANES transforms side by side: element i of lane l is x[i * NTT_LANES + l]; the input is in bit-reversed order. */
 static void block_transform(fr_t *x, const struct factors *f)
 {
     size_t len = (size_t)1 << f->log2_len;
@@ -163,8 +212,8 @@ static void block_transform(fr_t *x, const struct factors *f)
         for (size_t start = 0; start < len; start += 2 * half)
             for (size_t j = 0; j < half; j++) {
                 const fr_t *w = &f->w[half + j];
-                fr_t *a = x + (start + j) * LANES, *b = a + half * LANES, t;
-                for (size_t l = 0; l < LANES; l++) {
+                fr_t *a = x + (start + j) * NTT_LANES, *b = a + half * NTT_LANES, t;
+                for (size_t l = 0; l < NTT_LANES; l++) {
                     fr_mul(&t, &b[l], w);
                     fr_sub(&b[l], &a[l], &t);
                     fr_add(&a[l], &a[l], &t);
@@ -172,42 +221,36 @@ static void block_transform(fr_t *x, const struct factors *f)
             }
 }
 
-static size_t bit_reverse(size_t i, uint32_t bits)
+static fr_t *block_of(const struct ntt_plan *plan, unsigned thread)
 {
-    size_t out = 0;
-
-    for (uint32_t b = 0; b < bits; b++)
-        out |= (i >> b & 1) << (bits - 1 - b);
-    return out;
+    return (fr_t *)(plan->blocks + thread * plan->block_bytes);
 }
 
-/* Takes `lanes` columns from `first` on of a matrix with 2^log2_height rows. */
-static void block_load(fr_t *x, const fr_t *matrix, uint32_t log2_height, size_t width,
-                       size_t first, size_t lanes)
+/* Takes `lanes` columns of a matrix of `width` columns. */
+static void block_load(fr_t *x, const fr_t *matrix, size_t height, size_t width, size_t lanes,
+                       const uint32_t *order)
 {
-    for (size_t i = 0; i < (size_t)1 << log2_height; i++)
-        memcpy(x + bit_reverse(i, log2_height) * LANES, matrix + i * width + first,
-               lanes * sizeof(*x));
+    for (size_t i = 0; i < height; i++)
+        memcpy(x + (size_t)order[i] * NTT_LANES, matrix + i * width, lanes * sizeof(*x));
 }
 
-struct transform {
-    struct ntt_plan *plan;
-    const struct passes *passes;
-    fr_t *v;
-};
+void ntt_between(const struct passes *p, size_t n2, fr_t *factor, fr_t *ratio)
+{
+    *factor = fr_power(&p->column, n2);
+    fr_mul(factor, factor, &p->start);
+    *ratio = fr_power(&p->root, n2);
+    fr_mul(ratio, ratio, &p->step);
+}
 
 /* Writes lane `l` as row n2 of the scratch matrix, with the factors between the phases. */
 static void block_store_row(const struct transform *t, const fr_t *x, size_t l, size_t n2)
 {
-    const struct passes *p = t->passes;
     size_t rows = (size_t)1 << t->plan->log2_rows;
-    fr_t *row = t->plan->scratch + n2 * rows;
-    fr_t w = fr_power(&p->column, n2), ratio = fr_power(&p->root, n2);
+    fr_t *row = t->plan->scratch + n2 * rows, w, ratio;
 
-    fr_mul(&w, &w, &p->start);
-    fr_mul(&ratio, &ratio, &p->step);
+    ntt_between(t->passes, n2, &w, &ratio);
     for (size_t k1 = 0; k1 < rows; k1++) {
-        fr_mul(&row[k1], &x[k1 * LANES + l], &w);
+        fr_mul(&row[k1], &x[k1 * NTT_LANES + l], &w);
         fr_mul(&w, &w, &ratio);
     }
 }
@@ -215,12 +258,12 @@ static void block_store_row(const struct transform *t, const fr_t *x, size_t l, 
 static void phase_one(void *ctx, size_t item, unsigned thread)
 {
     const struct transform *t = ctx;
-    struct ntt_plan *plan = t->plan;
-    size_t columns = (size_t)1 << plan->log2_columns, first = item * LANES;
-    size_t lanes = min_size(LANES, columns - first);
-    fr_t *x = plan->blocks + ((size_t)thread * LANES << plan->log2_rows);
+    const struct ntt_plan *plan = t->plan;
+    size_t rows = (size_t)1 << plan->log2_rows, columns = (size_t)1 << plan->log2_columns;
+    size_t first = item * NTT_LANES, lanes = min_size(NTT_LANES, columns - first);
+    fr_t *x = block_of(plan, thread);
 
-    block_load(x, t->v, plan->log2_rows, columns, first, lanes);
+    block_load(x, t->v + first, rows, columns, lanes, ntt_row_order(plan));
     block_transform(x, &t->passes->rows);
     for (size_t l = 0; l < lanes; l++)
         block_store_row(t, x, l, first + l);
@@ -229,15 +272,15 @@ static void phase_one(void *ctx, size_t item, unsigned thread)
 static void phase_two(void *ctx, size_t item, unsigned thread)
 {
     const struct transform *t = ctx;
-    struct ntt_plan *plan = t->plan;
+    const struct ntt_plan *plan = t->plan;
     size_t rows = (size_t)1 << plan->log2_rows, columns = (size_t)1 << plan->log2_columns;
-    size_t first = item * LANES, lanes = min_size(LANES, rows - first);
-    fr_t *x = plan->blocks + ((size_t)thread * LANES << plan->log2_rows);
+    size_t first = item * NTT_LANES, lanes = min_size(NTT_LANES, rows - first);
+    fr_t *x = block_of(plan, thread);
 
-    block_load(x, plan->scratch, plan->log2_columns, rows, first, lanes);
+    block_load(x, plan->scratch + first, columns, rows, lanes, ntt_column_order(plan));
     block_transform(x, &t->passes->columns);
     for (size_t k2 = 0; k2 < columns; k2++) {
-        fr_t *in = x + k2 * LANES;
+        fr_t *in = x + k2 * NTT_LANES;
         for (size_t l = 0; t->passes->scale && l < lanes; l++)
             fr_mul(&in[l], &in[l], &t->passes->scale[k2]);
         memcpy(t->v + k2 * rows + first, in, lanes * sizeof(*in));
@@ -249,6 +292,8 @@ void ntt_run(struct ntt_plan *plan, struct workers *workers, fr_t *v, enum ntt_k
     struct transform t = {.plan = plan, .passes = &plan->passes[kind], .v = v};
     size_t rows = (size_t)1 << plan->log2_rows, columns = (size_t)1 << plan->log2_columns;
 
-    workers_run(workers, (columns + LANES - 1) / LANES, phase_one, &t);
-    workers_run(workers, (rows + LANES - 1) / LANES, phase_two, &t);
+    workers_run(workers, (columns + NTT_LANES - 1) / NTT_LANES,
+                plan->wide ? ntt_phase_one_avx2 : phase_one, &t);
+    workers_run(workers, (rows + NTT_LANES - 1) / NTT_LANES,
+                plan->wide ? ntt_phase_two_avx2 : phase_two, &t);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu/cpu/features.h"
 #include "gpu/cpu/group.h"
 #include "tests/lib/random_group.h"
 
@@ -90,12 +91,14 @@ static void check_batch(struct bench *b, size_t len)
     free(want);
 }
 
+/* G1 and G2, with vectorized code where the CPU has it and with the plain code. */
 START_TEST(add_pairs__equals_blst_at_every_length)
 {
     static const size_t lens[] = {0, 1, 2, 3, 7, 8, 9, 31, 511, 512, 513, 1023, 1024, 1025, 2500};
     struct bench b;
 
-    bench_setup(&b, _i);
+    cpu_use_plain_code(_i & 2);
+    bench_setup(&b, _i & 1);
     for (size_t i = 0; i < ARRAY_LEN(lens); i++)
         check_batch(&b, lens[i]);
     bench_teardown(&b);
@@ -204,7 +207,7 @@ int main(void)
     TCase *tc = tcase_create("batch_add");
 
     tcase_set_timeout(tc, 60);
-    tcase_add_loop_test(tc, add_pairs__equals_blst_at_every_length, 0, 2);
+    tcase_add_loop_test(tc, add_pairs__equals_blst_at_every_length, 0, 4);
     tcase_add_loop_test(tc, add_pairs__all_pairs_in_place, 0, 2);
     tcase_add_test(tc, batch_add__array_with_itself_doubles);
     tcase_add_test(tc, batch_add__adds_arrays);

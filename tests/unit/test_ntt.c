@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu/cpu/features.h"
 #include "gpu/domain.h"
 #include "tests/lib/naive_backend.h"
 #include "tests/lib/random_group.h"
@@ -52,17 +53,20 @@ static void setting_fini(struct setting *s)
     workers_destroy(s->workers);
 }
 
+/* Lengths 1 to 1024, with vectorized code where the CPU has it, then with the plain code. */
 START_TEST(ntt__equals_the_definition)
 {
     struct setting s;
+    uint32_t log2_len = (uint32_t)_i % 11;
+    size_t len = (size_t)1 << log2_len;
 
+    cpu_use_plain_code(_i >= 11);
     setting_init(&s, 1 + (unsigned)_i % 4);
-    size_t len = (size_t)1 << _i;
     fr_t *v = random_vector(len);
     for (int kind = NTT_FORWARD; kind <= NTT_COSET_INVERSE; kind++) {
         fr_t *mine = copy_vector(v, len), *want = copy_vector(v, len);
-        ck_assert_int_eq(s.cpu->ops->ntt(s.cpu, mine, (uint32_t)_i, kind, NULL), 0);
-        ck_assert_int_eq(s.naive->ops->ntt(s.naive, want, (uint32_t)_i, kind, NULL), 0);
+        ck_assert_int_eq(s.cpu->ops->ntt(s.cpu, mine, log2_len, kind, NULL), 0);
+        ck_assert_int_eq(s.naive->ops->ntt(s.naive, want, log2_len, kind, NULL), 0);
         ck_assert_mem_eq(mine, want, len * sizeof(*v));
         free(mine);
         free(want);
@@ -90,6 +94,35 @@ START_TEST(ntt__there_and_back_is_the_same)
     free(v);
     free(w);
     setting_fini(&s);
+}
+END_TEST
+
+/* The extremes that a lane can hold travel through all levels: all zero, all r - 1, and the two mixed. */
+START_TEST(ntt__vectorized_equals_plain)
+{
+    enum { LOG2_LEN = 13, LEN = 1 << LOG2_LEN };
+    fr_t one = fr_from_u64(1), minus_one, *v = random_vector(LEN);
+
+    fr_neg(&minus_one, &one);
+    for (size_t i = 0; _i > 0 && i < LEN; i++)
+        v[i] = _i == 1 ? minus_one : fr_from_u64(0);
+    for (size_t i = 0; _i == 3 && i < LEN; i += 3)
+        v[i] = minus_one;
+    for (int kind = NTT_FORWARD; kind <= NTT_COSET_INVERSE; kind++) {
+        fr_t *results[2];
+        for (int plain = 0; plain < 2; plain++) {
+            struct setting s;
+            cpu_use_plain_code(plain);
+            setting_init(&s, 1);
+            results[plain] = copy_vector(v, LEN);
+            ck_assert_int_eq(s.cpu->ops->ntt(s.cpu, results[plain], LOG2_LEN, kind, NULL), 0);
+            setting_fini(&s);
+        }
+        ck_assert_mem_eq(results[0], results[1], LEN * sizeof(*v));
+        free(results[0]);
+        free(results[1]);
+    }
+    free(v);
 }
 END_TEST
 
@@ -182,8 +215,9 @@ int main(void)
 
     printf("seed %llx\n", (unsigned long long)SEED);
     tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, ntt__equals_the_definition, 0, 11);
+    tcase_add_loop_test(tc, ntt__equals_the_definition, 0, 22);
     tcase_add_loop_test(tc, ntt__there_and_back_is_the_same, 0, 16);
+    tcase_add_loop_test(tc, ntt__vectorized_equals_plain, 0, 4);
     tcase_add_test(tc, ntt__values_of_a_long_one);
     tcase_add_test(tc, ntt__turns_products_into_cyclic_convolution);
     tcase_add_test(tc, domain_root__has_its_order);
