@@ -141,6 +141,12 @@ static void make_round_constants(struct poseidon *p)
         grain_fr(&g, &p->round_constants[i]);
 }
 
+/* K(round) */
+static const fr_t *round_constants(const struct poseidon *p, uint32_t round)
+{
+    return &p->round_constants[(size_t)round * p->width];
+}
+
 /* Pulls the constants of the partial rounds back through the matrices, so that one remains for each round
  * (steps 3 and 4 of porep-circuit 3.5). Returns where the output ends. */
 static fr_t *compress_partial(const struct poseidon *p, const matrix mds_inverse, fr_t *out)
@@ -148,9 +154,9 @@ static fr_t *compress_partial(const struct poseidon *p, const matrix mds_inverse
     const uint32_t t = p->width, middle = POSEIDON_HALF_FULL + p->partial_rounds;
     fr_t acc[WIDTH_MAX], y[WIDTH_MAX];
 
-    memcpy(acc, &p->round_constants[middle * t], t * sizeof(fr_t));
+    memcpy(acc, round_constants(p, middle), t * sizeof(fr_t));
     for (uint32_t i = 0; i < p->partial_rounds; i++) {
-        const fr_t *before = &p->round_constants[(middle - 1 - i) * t];
+        const fr_t *before = round_constants(p, middle - 1 - i);
         vector_times(y, acc, mds_inverse, t);
         out[t + p->partial_rounds - 1 - i] = y[0];
         acc[0] = before[0];
@@ -171,11 +177,11 @@ static void make_compressed(struct poseidon *p)
     memcpy(out, p->round_constants, t * sizeof(fr_t));
     out += t;
     for (uint32_t round = 1; round < POSEIDON_HALF_FULL; round++, out += t)
-        vector_times(out, &p->round_constants[round * t], mds_inverse, t);
+        vector_times(out, round_constants(p, round), mds_inverse, t);
     out = compress_partial(p, mds_inverse, out);
     for (uint32_t round = POSEIDON_HALF_FULL + p->partial_rounds + 1; round < poseidon_rounds(p);
          round++, out += t)
-        vector_times(out, &p->round_constants[round * t], mds_inverse, t);
+        vector_times(out, round_constants(p, round), mds_inverse, t);
 }
 
 /* Factors `cur` = (1 + minor) * sparse; leaves the first factor in `dense` and returns the second. */

@@ -235,12 +235,13 @@ static int assign(struct job *job, struct workers *workers, struct errmsg *err)
 int witness_assign(const struct c1 *c1, uint32_t partition, struct workers *workers,
                    struct assignment **out, struct errmsg *err)
 {
+    const struct sector_size *size = c1_size(c1);
     struct job job = {.c1 = c1, .partition = partition};
 
-    int ret = assignment_create(c1_size(c1), &job.w, err);
+    int ret = assignment_create(size, &job.w, err);
     if (ret < 0)
         return ret;
-    job.errs = calloc(job.w->size->challenges, sizeof(*job.errs));
+    job.errs = calloc(size->challenges, sizeof(*job.errs));
     ret = job.errs ? assign(&job, workers, err) : errmsg_set(err, -ENOMEM, "no memory");
     if (ret == 0) {
         *out = job.w;

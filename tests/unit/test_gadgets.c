@@ -266,7 +266,7 @@ static void build_label_all_bits(struct cs *cs, int arg)
         new_bits(cs, parents[i].bit, NUM_BYTE_BITS);
     new_bits(cs, replica_id.bit, NUM_BYTE_BITS);
     for (uint32_t i = 0; i < LABEL_NODE_BITS; i++)
-        node[i] = boolean_const(22 >> i & 1 && i < 5);
+        node[i] = boolean_const(UINT64_C(22) >> i & 1);
     label_create(cs, &replica_id, 3, node, parents, LABEL_PARENTS);
 }
 
