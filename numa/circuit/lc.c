@@ -56,12 +56,6 @@ void lc_add(struct lc *lc, cs_var var, int32_t coeff)
     lc->len++;
 }
 
-void lc_add_lc(struct lc *lc, const struct lc *other, int32_t coeff)
-{
-    for (uint32_t i = 0; i < other->len; i++)
-        lc_add(lc, other->terms[i].var, coeff * other->terms[i].coeff);
-}
-
 struct cs_lc lc_expand(const struct lc *lc, struct cs_term *out)
 {
     pthread_once(&tables_once, make_tables);

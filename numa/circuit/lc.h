@@ -24,9 +24,6 @@ struct lc {
 /* lc += coeff * var */
 void lc_add(struct lc *lc, cs_var var, int32_t coeff);
 
-/* lc += coeff * other */
-void lc_add_lc(struct lc *lc, const struct lc *other, int32_t coeff);
-
 static inline struct lc lc_of(cs_var var, int32_t coeff)
 {
     return (struct lc){.len = 1, .terms[0] = {var, coeff}};

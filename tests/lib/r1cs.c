@@ -117,22 +117,13 @@ struct cs_sink r1cs_digest_sink(struct r1cs_digest *d)
     return (struct cs_sink){.row = r1cs_digest_row, .ctx = d};
 }
 
-void r1cs_digest_rows(struct r1cs_digest *d, char hex[R1CS_DIGEST_HEX])
-{
-    EVP_MD_CTX *copy = must(EVP_MD_CTX_new());
-
-    stream_flush(&d->stream);
-    EVP_MD_CTX_copy_ex(copy, d->stream.md);
-    sha_hex(copy, hex);
-    EVP_MD_CTX_free(copy);
-}
-
 void r1cs_digest_finish(struct r1cs_digest *d, const struct cs *cs, char hex[R1CS_DIGEST_HEX])
 {
     store_le64(stream_room(&d->stream, 8), cs->n_inputs);
     store_le64(stream_room(&d->stream, 8), cs->n_aux);
     store_le64(stream_room(&d->stream, 8), cs->n_rows);
-    r1cs_digest_rows(d, hex);
+    stream_flush(&d->stream);
+    sha_hex(d->stream.md, hex);
 }
 
 struct aux_digest {
@@ -256,7 +247,7 @@ struct cs_sink r1cs_sink(struct r1cs *r)
     return (struct cs_sink){.row = keep_row, .input = keep_input, .aux = keep_aux, .ctx = r};
 }
 
-const fr_t *r1cs_value(const struct r1cs *r, cs_var var)
+static const fr_t *value_of(const struct r1cs *r, cs_var var)
 {
     return var & CS_AUX ? &r->aux.at[var & ~CS_AUX] : &r->inputs.at[var];
 }
@@ -267,7 +258,7 @@ static fr_t lc_value(const struct r1cs *r, size_t k)
     fr_t sum = {{0}}, t;
 
     for (size_t i = k ? r->ends[k - 1] : 0; i < r->ends[k]; i++) {
-        fr_mul(&t, &r->terms[i].coeff, r1cs_value(r, r->terms[i].var));
+        fr_mul(&t, &r->terms[i].coeff, value_of(r, r->terms[i].var));
         fr_add(&sum, &sum, &t);
     }
     return sum;
@@ -352,33 +343,4 @@ void r1cs_tamper(const struct r1cs *r, void (*survivor)(void *ctx, cs_var var), 
     free(values);
     free(delta);
     free(noticed);
-}
-
-static void digest_values(EVP_MD_CTX *md, const struct values *v)
-{
-    uint8_t bytes[FR_BYTES];
-
-    for (size_t i = 0; i < v->len; i++) {
-        fr_to_bytes(bytes, &v->at[i]);
-        EVP_DigestUpdate(md, bytes, sizeof(bytes));
-    }
-}
-
-void r1cs_assignment_digest(const struct r1cs *r, char hex[R1CS_DIGEST_HEX])
-{
-    EVP_MD_CTX *md = sha_begin();
-
-    digest_values(md, &r->inputs);
-    digest_values(md, &r->aux);
-    sha_hex(md, hex);
-    EVP_MD_CTX_free(md);
-}
-
-void r1cs_aux_digest(const struct r1cs *r, char hex[R1CS_DIGEST_HEX])
-{
-    EVP_MD_CTX *md = sha_begin();
-
-    digest_values(md, &r->aux);
-    sha_hex(md, hex);
-    EVP_MD_CTX_free(md);
 }

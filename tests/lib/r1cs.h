@@ -15,13 +15,10 @@
 struct r1cs_digest;
 struct r1cs_digest *r1cs_digest_create(void);
 void r1cs_digest_destroy(struct r1cs_digest *d);
-/* The sink of its rows; others of its functions may be set by the caller, who then gives a ctx of their own and
- * passes rows on. */
+/* The sink of its rows. A sink that does more calls r1cs_digest_row itself. */
 struct cs_sink r1cs_digest_sink(struct r1cs_digest *d);
 void r1cs_digest_row(void *digest, uint64_t row, const struct cs_lc *a, const struct cs_lc *b,
                      const struct cs_lc *c);
-/* The digest of the rows so far, as a checkpoint; the stream may go on. */
-void r1cs_digest_rows(struct r1cs_digest *d, char hex[R1CS_DIGEST_HEX]);
 /* The digest with the counts of `cs`, as of a whole system. */
 void r1cs_digest_finish(struct r1cs_digest *d, const struct cs *cs, char hex[R1CS_DIGEST_HEX]);
 
@@ -44,12 +41,5 @@ int64_t r1cs_first_unsatisfied(const struct r1cs *r);
 /* Changes each variable but ONE in turn, to 1 - v and to a random value, and calls `survivor` for each that no
  * row notices in one case or the other. Only for a satisfied system. */
 void r1cs_tamper(const struct r1cs *r, void (*survivor)(void *ctx, cs_var var), void *ctx);
-
-/* SHA-256 of the values of inputs and aux, and of aux alone. */
-void r1cs_assignment_digest(const struct r1cs *r, char hex[R1CS_DIGEST_HEX]);
-void r1cs_aux_digest(const struct r1cs *r, char hex[R1CS_DIGEST_HEX]);
-
-/* Value of a variable. */
-const fr_t *r1cs_value(const struct r1cs *r, cs_var var);
 
 #endif
