@@ -556,7 +556,10 @@ int main(void)
     tcase_add_test(tc, srs_open__another_sizes_file_is_refused);
     tcase_add_test(tc, srs_open_vk__development_keys_are_insecure);
     tcase_add_test(tc, srs_open_vk__from_the_head_of_params_and_bad_files);
-    tcase_add_loop_test(tc, srs_counts__equal_those_of_the_circuit, 0, SECTOR_SIZES);
+    tcase_add_loop_test(tc, srs_counts__equal_those_of_the_circuit, 0,
+                        getenv("PROOFD_QUICK") ? 1 : SECTOR_SIZES);
+    if (getenv("PROOFD_QUICK"))
+        suite_skip("counts of all sizes but one", "time (PROOFD_QUICK is set)");
     tcase_add_test(tc, srs_file_bytes__known_files);
     suite_add_tcase(s, tc);
     return suite_run(s);
