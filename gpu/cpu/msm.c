@@ -1,7 +1,7 @@
 /*
  * Pippenger's method with signed windows. Scalars are sorted out first, for in a witness most are 0 or 1: zeros are
  * dropped, +-1 become one long list of points to be added up, and only the rest, gathered by index, goes through the
- * windows. For each window and range of buckets, one thread sorts the points by bucket, sums each bucket
+ * windows. A thread takes a window, or a range of its buckets: sorts the points by bucket, sums each bucket
  * (bucket_sum.h) and weighs the sums.
  *
  * Memory is bounded by taking the scalars in slabs of SLAB_MAX of the third kind; a slab costs a sum of buckets for each
@@ -10,18 +10,34 @@
 #include "gpu/cpu/msm.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "gpu/cpu/bucket_sum.h"
 #include "gpu/cpu/digits.h"
+#include "gpu/cpu/pages.h"
 
 #define CHUNK 16384 /* scalars that are classified at a time */
-#define SLAB_MAX \
-    (1u          \
-     << 22) /* scalars through the windows at a time: 36 bytes each, and 4 more for each thread */
+/* Scalars through the windows at a time: 36 bytes each, and 8 more for each thread. */
+#define SLAB_MAX (1u << 22)
 
 enum kind { KIND_ZERO, KIND_UNIT, KIND_WIDE };
+
+/* Buckets [first, first + buckets) of a window: what a thread takes at a time. */
+struct range {
+    unsigned window;
+    size_t first, buckets;
+    union point sum;
+};
+
+/* What a thread works with. */
+struct sorter {
+    struct summer *summer;
+    union point unit_sum;
+    base_ref *refs;  /* points of a range, sorted by bucket */
+    int32_t *digits; /* of a window, by wide scalar, with its sign */
+    uint32_t *start; /* where each bucket's points begin */
+    void *bucket_sums;
+};
 
 struct msm {
     const struct group *group;
@@ -30,20 +46,16 @@ struct msm {
     const fr_t *scalars;
     size_t len;
     fr_t one, minus_one;
-    struct summer **summers; /* one a thread, as are the next two */
-    base_ref **refs;         /* points of a range, sorted by bucket */
-    union point *unit_sums;
+    struct sorter *sorters; /* one a thread */
+    unsigned threads;
     /* A slab: chunks [chunk_begin, chunk_end), their wide scalars and where they stand. */
     uint32_t *wide_counts; /* by chunk; then where its first one goes */
     size_t chunk_begin, chunk_end, wide_len;
     struct recoded *wide;
     uint32_t *wide_index;
-    /* The windows of a slab, each cut into `ranges` of `buckets` buckets. */
     struct digits digits;
-    size_t ranges, buckets;
-    uint32_t **starts;  /* by thread: where each bucket's points begin */
-    char **sums;        /* by thread: of the buckets */
-    union point *parts; /* by window and range */
+    struct range *ranges; /* in the order of the windows */
+    size_t ranges_len, buckets_max;
 };
 
 unsigned msm_window_bits(size_t len)
@@ -111,99 +123,129 @@ static void chunk_take(void *ctx, size_t item, unsigned thread)
         }
     }
     g2_affine_t sum = {0}; /* has room for a point of G1 */
-    summer_add_lists(m->summers[thread], m->bases, refs, units, 1, &sum);
-    m->group->add_affine(&m->unit_sums[thread], &sum);
+    summer_add_lists(m->sorters[thread].summer, m->bases, refs, units, 1, &sum);
+    m->group->add_affine(&m->sorters[thread].unit_sum, &sum);
 }
 
 /* Bucket of a digit relative to a range, or a number that is not below the count of its buckets. */
-static inline size_t bucket_of(int32_t digit, size_t first)
+static inline size_t bucket_of(int32_t digit, const struct range *range)
 {
-    return (size_t)abs(digit) - 1 - first;
+    return (size_t)abs(digit) - 1 - range->first;
 }
 
-/* Counting sort of the points whose digit falls into the range. */
-static void range_sort(const struct msm *m, unsigned window, size_t first, uint32_t *start,
-                       base_ref *refs)
+/* Writes the window's digits, and into start[bucket + 2] how many points there are in each bucket of the range. */
+static void range_count(const struct msm *m, const struct range *range, struct sorter *s)
 {
-    memset(start, 0, (m->buckets + 2) * sizeof(*start));
+    memset(s->start, 0, (range->buckets + 2) * sizeof(*s->start));
     for (size_t i = 0; i < m->wide_len; i++) {
-        size_t bucket = bucket_of(digits_get(&m->digits, &m->wide[i], window), first);
-        if (bucket < m->buckets)
-            start[bucket + 2]++;
+        int32_t digit = digits_get(&m->digits, &m->wide[i], range->window);
+        size_t bucket = bucket_of(digit, range);
+        s->digits[i] = digits_negative(&m->wide[i]) ? -digit : digit;
+        if (bucket < range->buckets)
+            s->start[bucket + 2]++;
     }
-    for (size_t b = 2; b < m->buckets + 2; b++)
-        start[b] += start[b - 1];
+}
+
+/* Counting sort of the points whose digit falls into the range: bucket b's begin at refs[start[b]]. */
+static void range_sort(const struct msm *m, const struct range *range, struct sorter *s)
+{
+    range_count(m, range, s);
+    for (size_t b = 2; b < range->buckets + 2; b++)
+        s->start[b] += s->start[b - 1];
     /* start[b + 1] is where bucket b begins and moves on to its end, the beginning of the next. */
     for (size_t i = 0; i < m->wide_len; i++) {
-        int32_t digit = digits_get(&m->digits, &m->wide[i], window);
-        size_t bucket = bucket_of(digit, first);
-        if (bucket < m->buckets)
-            refs[start[bucket + 1]++] =
-                base_ref_make(m->wide_index[i], (digit < 0) != digits_negative(&m->wide[i]));
+        size_t bucket = bucket_of(s->digits[i], range);
+        if (bucket < range->buckets)
+            s->refs[s->start[bucket + 1]++] = base_ref_make(m->wide_index[i], s->digits[i] < 0);
     }
 }
 
 static void range_sum(void *ctx, size_t item, unsigned thread)
 {
     struct msm *m = ctx;
-    size_t first = item % m->ranges * m->buckets;
-    uint32_t *start = m->starts[thread];
+    struct range *range = &m->ranges[item];
+    struct sorter *s = &m->sorters[thread];
 
-    range_sort(m, (unsigned)(item / m->ranges), first, start, m->refs[thread]);
-    memset(m->sums[thread], 0, m->buckets * m->group->affine_bytes); /* infinity */
-    summer_add_lists(m->summers[thread], m->bases, m->refs[thread], start, m->buckets,
-                     m->sums[thread]);
-    summer_weigh(m->summers[thread], &m->parts[item], m->sums[thread], m->buckets, first + 1);
+    range_sort(m, range, s);
+    memset(s->bucket_sums, 0, range->buckets * m->group->affine_bytes); /* infinity */
+    summer_add_lists(s->summer, m->bases, s->refs, s->start, range->buckets, s->bucket_sums);
+    summer_weigh(s->summer, &range->sum, s->bucket_sums, range->buckets, range->first + 1);
 }
 
-/* Enough ranges that the threads end at about the same time: each thread several. */
-static size_t choose_ranges(const struct digits *d, unsigned threads)
+/* Windows go to the threads whole, each thread the same number, and those left over are cut for all threads: every
+ * range costs a look at all digits. With fewer windows than threads all are cut, several ranges a thread. */
+static size_t ranges_of_window(const struct msm *m, unsigned window)
 {
-    size_t ranges = 1, buckets = (size_t)1 << (d->bits - 1);
+    size_t buckets = (size_t)1 << (m->digits.bits - 1), ranges = 1;
+    size_t whole = m->digits.windows / m->threads * m->threads;
+    size_t wanted = whole ? m->threads : 4 * (size_t)m->threads;
 
-    while (ranges * d->windows < 8 * (size_t)threads && threads > 1 && buckets / ranges > 64)
+    if (window < whole)
+        return 1;
+    while (ranges * (m->digits.windows - whole) < wanted && buckets / ranges > 64)
         ranges *= 2;
     return ranges;
 }
 
+static int ranges_init(struct msm *m)
+{
+    size_t buckets = (size_t)1 << (m->digits.bits - 1), count = 0;
+
+    for (unsigned w = 0; w < m->digits.windows; w++)
+        count += ranges_of_window(m, w);
+    m->ranges = malloc(count * sizeof(*m->ranges));
+    if (!m->ranges)
+        return -ENOMEM;
+    m->ranges_len = m->buckets_max = 0;
+    for (unsigned w = 0; w < m->digits.windows; w++) {
+        size_t length = buckets / ranges_of_window(m, w);
+        for (size_t first = 0; first < buckets; first += length)
+            m->ranges[m->ranges_len++] =
+                (struct range){.window = w, .first = first, .buckets = length};
+        m->buckets_max = length > m->buckets_max ? length : m->buckets_max;
+    }
+    return 0;
+}
+
 static void slab_free(struct msm *m)
 {
-    for (unsigned t = 0; t < workers_count(m->workers); t++) {
-        free(m->refs[t]);
-        free(m->starts[t]);
-        free(m->sums[t]);
-        m->refs[t] = NULL;
-        m->starts[t] = NULL;
-        m->sums[t] = NULL;
+    for (unsigned t = 0; t < m->threads; t++) {
+        struct sorter *s = &m->sorters[t];
+        free(s->refs);
+        free(s->digits);
+        free(s->start);
+        free(s->bucket_sums);
+        s->refs = NULL;
+        s->digits = NULL;
+        s->start = NULL;
+        s->bucket_sums = NULL;
     }
     free(m->wide);
     free(m->wide_index);
-    free(m->parts);
+    free(m->ranges);
     m->wide = NULL;
     m->wide_index = NULL;
-    m->parts = NULL;
+    m->ranges = NULL;
+}
+
+static int sorter_alloc(const struct msm *m, struct sorter *s)
+{
+    s->refs = pages_alloc((m->wide_len + 1) * sizeof(*s->refs));
+    s->digits = pages_alloc((m->wide_len + 1) * sizeof(*s->digits));
+    s->start = malloc((m->buckets_max + 2) * sizeof(*s->start));
+    s->bucket_sums = pages_alloc(m->buckets_max * m->group->affine_bytes);
+    return s->refs && s->digits && s->start && s->bucket_sums ? 0 : -ENOMEM;
 }
 
 static int slab_alloc(struct msm *m)
 {
-    unsigned threads = workers_count(m->workers);
-
     digits_init(&m->digits, msm_window_bits(m->wide_len));
-    m->ranges = choose_ranges(&m->digits, threads);
-    m->buckets = ((size_t)1 << (m->digits.bits - 1)) / m->ranges;
-    m->wide = malloc((m->wide_len + 1) * sizeof(*m->wide));
-    m->wide_index = malloc((m->wide_len + 1) * sizeof(*m->wide_index));
-    m->parts = malloc(m->digits.windows * m->ranges * sizeof(*m->parts));
-    if (!m->wide || !m->wide_index || !m->parts)
-        return -ENOMEM;
-    for (unsigned t = 0; t < threads; t++) {
-        m->refs[t] = malloc((m->wide_len + 1) * sizeof(*m->refs[t]));
-        m->starts[t] = malloc((m->buckets + 2) * sizeof(*m->starts[t]));
-        m->sums[t] = malloc(m->buckets * m->group->affine_bytes);
-        if (!m->refs[t] || !m->starts[t] || !m->sums[t])
-            return -ENOMEM;
-    }
-    return 0;
+    m->wide = pages_alloc((m->wide_len + 1) * sizeof(*m->wide));
+    m->wide_index = pages_alloc((m->wide_len + 1) * sizeof(*m->wide_index));
+    int ret = m->wide && m->wide_index ? ranges_init(m) : -ENOMEM;
+    for (unsigned t = 0; ret == 0 && t < m->threads; t++)
+        ret = sorter_alloc(m, &m->sorters[t]);
+    return ret;
 }
 
 /* out += the sum over the windows of 2^(bits * window) * (the sum of the window's ranges). */
@@ -211,12 +253,13 @@ static void windows_join(const struct msm *m, union point *out)
 {
     const struct group *g = m->group;
     union point sum = {0};
+    unsigned window = m->digits.windows - 1;
 
-    for (size_t w = m->digits.windows; w-- > 0;) {
-        for (unsigned i = 0; i < m->digits.bits; i++)
+    for (size_t r = m->ranges_len; r-- > 0;) {
+        for (unsigned i = 0; m->ranges[r].window < window && i < m->digits.bits; i++)
             g->twice(&sum);
-        for (size_t r = 0; r < m->ranges; r++)
-            g->add(&sum, &m->parts[w * m->ranges + r]);
+        window = m->ranges[r].window;
+        g->add(&sum, &m->ranges[r].sum);
     }
     g->add(out, &sum);
 }
@@ -229,7 +272,7 @@ static int slab_run(struct msm *m, union point *out)
         goto out;
     workers_run(m->workers, m->chunk_end - m->chunk_begin, chunk_take, m);
     if (m->wide_len > 0) {
-        workers_run(m->workers, m->digits.windows * m->ranges, range_sum, m);
+        workers_run(m->workers, m->ranges_len, range_sum, m);
         windows_join(m, out);
     }
 out:
@@ -258,33 +301,24 @@ static int slabs_run(struct msm *m, size_t chunks, union point *out)
 
 static void msm_fini(struct msm *m)
 {
-    for (unsigned t = 0; m->summers && t < workers_count(m->workers); t++)
-        summer_destroy(m->summers[t]);
-    free(m->summers);
-    free(m->refs);
-    free(m->starts);
-    free(m->sums);
-    free(m->unit_sums);
+    for (unsigned t = 0; m->sorters && t < m->threads; t++)
+        summer_destroy(m->sorters[t].summer);
+    free(m->sorters);
     free(m->wide_counts);
 }
 
 static int msm_init(struct msm *m, size_t chunks)
 {
-    unsigned threads = workers_count(m->workers);
-
     m->one = fr_from_u64(1);
     fr_neg(&m->minus_one, &m->one);
-    m->summers = calloc(threads, sizeof(*m->summers));
-    m->refs = calloc(threads, sizeof(*m->refs));
-    m->starts = calloc(threads, sizeof(*m->starts));
-    m->sums = calloc(threads, sizeof(*m->sums));
-    m->unit_sums = calloc(threads, sizeof(*m->unit_sums));
+    m->threads = workers_count(m->workers);
+    m->sorters = calloc(m->threads, sizeof(*m->sorters));
     m->wide_counts = calloc(chunks + 1, sizeof(*m->wide_counts));
-    if (!m->summers || !m->refs || !m->starts || !m->sums || !m->unit_sums || !m->wide_counts)
+    if (!m->sorters || !m->wide_counts)
         return -ENOMEM;
-    for (unsigned t = 0; t < threads; t++) {
-        m->summers[t] = summer_create(m->group);
-        if (!m->summers[t])
+    for (unsigned t = 0; t < m->threads; t++) {
+        m->sorters[t].summer = summer_create(m->group);
+        if (!m->sorters[t].summer)
             return -ENOMEM;
     }
     return 0;
@@ -301,15 +335,14 @@ int msm_run(const struct group *group, struct workers *workers, union point *out
     if (len > MSM_LEN_MAX)
         return errmsg_set(err, -EINVAL, "%zu points in one sum: too many", len);
     int ret = msm_init(&m, chunks);
-    if (ret < 0)
-        goto out;
-    workers_run(workers, chunks, chunk_count, &m);
-    ret = slabs_run(&m, chunks, &sum);
-    for (unsigned t = 0; ret == 0 && t < workers_count(workers); t++)
-        group->add(&sum, &m.unit_sums[t]);
+    if (ret == 0) {
+        workers_run(workers, chunks, chunk_count, &m);
+        ret = slabs_run(&m, chunks, &sum);
+    }
+    for (unsigned t = 0; ret == 0 && t < m.threads; t++)
+        group->add(&sum, &m.sorters[t].unit_sum);
     if (ret == 0)
         *out = sum;
-out:
     msm_fini(&m);
     return ret ? errmsg_set(err, ret, "no memory for a sum of %zu points", len) : 0;
 }

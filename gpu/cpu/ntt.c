@@ -19,10 +19,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "gpu/cpu/features.h"
 #include "gpu/cpu/ntt_plan.h"
+#include "gpu/cpu/pages.h"
 #include "gpu/domain.h"
 
 /* The table once more for ntt_avx2.c, where that is used. */
@@ -127,20 +127,6 @@ static int order_init(struct ntt_plan *plan)
     return 0;
 }
 
-/* On a boundary of huge pages, and asking for them: columns of a matrix touch a page an element. */
-static void *matrix_alloc(size_t bytes)
-{
-    const size_t huge = (size_t)2 << 20;
-    void *p = NULL;
-
-    if (bytes < huge)
-        return malloc(bytes);
-    if (posix_memalign(&p, huge, bytes) != 0)
-        return NULL;
-    madvise(p, bytes, MADV_HUGEPAGE); /* a wish: without it, slower */
-    return p;
-}
-
 static int plan_init(struct ntt_plan *plan, uint32_t log2_len, unsigned threads)
 {
     plan->log2_len = log2_len;
@@ -150,7 +136,7 @@ static int plan_init(struct ntt_plan *plan, uint32_t log2_len, unsigned threads)
     plan->threads = threads;
     plan->block_bytes = plan->wide ? ntt_avx2_block_bytes(plan->log2_rows)
                                    : NTT_LANES * sizeof(fr_t) << plan->log2_rows;
-    plan->scratch = matrix_alloc(sizeof(fr_t) << log2_len);
+    plan->scratch = pages_alloc(sizeof(fr_t) << log2_len);
     plan->blocks = calloc(threads, plan->block_bytes);
     int ret = plan->scratch && plan->blocks ? order_init(plan) : -ENOMEM;
     for (int kind = 0; ret == 0 && kind < (int)ARRAY_LEN(plan->passes); kind++)

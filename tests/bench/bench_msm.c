@@ -1,0 +1,94 @@
+/*
+ * Sums of the kinds that a proof has: scalars of full width, and those of a witness, of which most are 0 or 1.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpu/cpu/fixed_base.h"
+#include "gpu/cpu/msm.h"
+#include "tests/lib/bench.h"
+#include "tests/lib/random_group.h"
+
+#define LEN ((size_t)1 << 20)
+
+struct summing {
+    const struct group *group;
+    const void *bases;
+    const fr_t *scalars;
+    unsigned threads;
+};
+
+static int sum(void *ctx)
+{
+    const struct summing *s = ctx;
+    struct workers *workers = NULL;
+    union point out;
+    int ret = workers_create(s->threads, &workers, NULL);
+
+    if (ret == 0)
+        ret = msm_run(s->group, workers, &out, s->bases, s->scalars, LEN, NULL);
+    workers_destroy(workers);
+    return ret;
+}
+
+static void measure(struct summing s, const char *group, const char *scalars)
+{
+    char name[96];
+
+    for (int all = 0; all < 2; all++) {
+        s.threads = !all;
+        snprintf(name, sizeof(name), "sum of 2^20 in %s, %s, %s", group, scalars,
+                 all ? "all threads" : "one thread");
+        bench_run(name, sum, &s, 0);
+    }
+}
+
+/* LEN distinct bases; 2^16 take their turns in G2, where making them takes longer. */
+static int make_bases(g1_affine_t *g1, g2_affine_t *g2, const fr_t *logs)
+{
+    const size_t distinct = (size_t)1 << 16;
+    struct workers *workers = NULL;
+    struct fixed_base *t1 = NULL, *t2 = NULL;
+    int ret = workers_create(0, &workers, NULL);
+
+    if (ret == 0)
+        ret = fixed_base_g1_create(blst_p1_affine_generator(), 13, workers, &t1, NULL);
+    if (ret == 0)
+        ret = fixed_base_g2_create(blst_p2_affine_generator(), 11, workers, &t2, NULL);
+    if (ret == 0)
+        ret = fixed_base_g1_mul(t1, workers, logs, LEN, g1, NULL);
+    if (ret == 0)
+        ret = fixed_base_g2_mul(t2, workers, logs, distinct, g2, NULL);
+    for (size_t i = distinct; i < LEN; i++)
+        g2[i] = g2[i % distinct];
+    fixed_base_destroy(t1);
+    fixed_base_destroy(t2);
+    workers_destroy(workers);
+    return ret;
+}
+
+int main(void)
+{
+    struct random rng = {1};
+    fr_t *full = malloc(LEN * sizeof(*full)), *witness = malloc(LEN * sizeof(*witness));
+    g1_affine_t *g1 = malloc(LEN * sizeof(*g1));
+    g2_affine_t *g2 = malloc(LEN * sizeof(*g2));
+
+    bench_calibrate();
+    for (size_t i = 0; i < LEN; i++) {
+        full[i] = random_fr(&rng);
+        uint64_t dice = random_u64(&rng);
+        witness[i] = dice % 64 ? fr_from_u64(dice >> 8 & 1) : full[i];
+    }
+    if (make_bases(g1, g2, full) < 0)
+        return 1;
+    measure((struct summing){&group_g1, g1, full, 0}, "G1", "full width");
+    measure((struct summing){&group_g1, g1, witness, 0}, "G1", "as in a witness");
+    measure((struct summing){&group_g2, g2, full, 0}, "G2", "full width");
+    measure((struct summing){&group_g2, g2, witness, 0}, "G2", "as in a witness");
+    free(full);
+    free(witness);
+    free(g1);
+    free(g2);
+    return 0;
+}
