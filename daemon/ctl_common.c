@@ -21,7 +21,7 @@ int ctl_fail(int code, const char *fmt, ...)
     ctl_progress_end();
     fputs("proofctl: ", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vfprintf(stderr, fmt, ap); /* NOLINT(clang-analyzer-valist.Uninitialized): two lines up */
     va_end(ap);
     fputc('\n', stderr);
     return code;

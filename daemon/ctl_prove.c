@@ -85,7 +85,7 @@ static int write_proof(const struct proving *p, const char *path)
     if (!hex)
         return -ENOMEM;
     hex_encode(hex, p->proof, p->proof_len);
-    strcat(hex, "\n");
+    hex[2 * p->proof_len] = '\n';
     int ret = ctl_write_file(path, hex, 2 * p->proof_len + 1);
     free(hex);
     return ret;

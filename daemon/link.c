@@ -41,7 +41,7 @@ int link_send(int sock, const struct link_message *m, int fd)
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
     } control = {0};
-    struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = message_bytes(m->type)};
+    struct iovec iov = {.iov_base = (void *)m, .iov_len = message_bytes(m->type)};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     ssize_t n;
 

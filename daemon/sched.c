@@ -51,10 +51,14 @@ struct engine {
     char waits_for[768];
 };
 
-/* How often a partition was in an engine that died, or failed for a reason that may pass. */
+/* How often a partition failed for a reason that may pass. */
+enum trouble { TROUBLE_ENGINE, TROUBLE_PARAMS, TROUBLES };
+
+static const uint32_t tries[TROUBLES] = {SCHED_STRIKES, SCHED_PARAMS_TRIES};
+
 struct strike {
     uint64_t job;
-    uint32_t partition, count;
+    uint32_t partition, count[TROUBLES];
 };
 
 /* A verified proof that the job table could not write yet. */
@@ -128,12 +132,12 @@ static void forget_strikes(struct sched *s, uint64_t job, uint32_t partition)
 }
 
 /* Returns how many there are now. Without memory the count starts over: the service goes on. */
-static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition)
+static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition, enum trouble trouble)
 {
     struct strike *strike = find_strike(s, job, partition);
 
     if (strike)
-        return ++strike->count;
+        return ++strike->count[trouble];
     if (s->strikes_len == s->strikes_room) {
         size_t room = s->strikes_room ? 2 * s->strikes_room : 16;
         struct strike *more = realloc(s->strikes, room * sizeof(*more));
@@ -142,8 +146,9 @@ static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition)
         s->strikes = more;
         s->strikes_room = room;
     }
-    s->strikes[s->strikes_len++] = (struct strike){job, partition, 1};
-    return 1;
+    strike = &s->strikes[s->strikes_len++];
+    *strike = (struct strike){.job = job, .partition = partition};
+    return ++strike->count[trouble];
 }
 
 /* ---- partitions in flight ---- */
@@ -170,18 +175,19 @@ static void give_back(struct sched *s, uint64_t job, uint32_t partition)
 }
 
 /* The engine is to blame, or the partition is: back to the queue, but not for ever. */
-static void strike_out(struct sched *s, uint64_t job, uint32_t partition, uint32_t tries,
+static void strike_out(struct sched *s, uint64_t job, uint32_t partition, enum trouble trouble,
                        const char *what)
 {
     char text[1024];
 
-    if (jobs_cancelled(s->opt.jobs, job) || add_strike(s, job, partition) < tries) {
+    if (jobs_cancelled(s->opt.jobs, job) ||
+        add_strike(s, job, partition, trouble) < tries[trouble]) {
         give_back(s, job, partition);
         return;
     }
     snprintf(text, sizeof(text),
-             "partition %" PRIu32 ": given up after %" PRIu32 " tries, the last: %s", partition, tries,
-             what);
+             "partition %" PRIu32 ": given up after %" PRIu32 " tries, the last: %s", partition,
+             tries[trouble], what);
     log_err(log_u64("job", job), log_u64("partition", partition), log_str("msg", text));
     forget_strikes(s, job, partition);
     s->failed++;
@@ -259,7 +265,7 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how)
     tell(s, e, what);
     snprintf(what, sizeof(what), "the engine ended: %s", how);
     for (size_t i = 0; i < len; i++)
-        strike_out(s, flights[i].job, flights[i].partition, SCHED_STRIKES, what);
+        strike_out(s, flights[i].job, flights[i].partition, TROUBLE_ENGINE, what);
 }
 
 static void kill_engine(struct sched *s, struct engine *e, const char *why)
@@ -379,8 +385,6 @@ static void on_done(struct sched *s, struct engine *e, const struct link_done *d
     const struct partition_report *r = &d->report;
 
     e->failures = 0;
-    e->hold_until = 0;
-    e->waits_for[0] = '\0';
     fill_engine(s, e); /* before the disk: the engine must not wait for it */
     log_info(log_u64("job", d->job), log_u64("partition", d->partition), log_i64("node", e->node),
              log_str("stage", "verified"), log_u64("synthesis_ms", (uint64_t)r->synthesis_ms),
@@ -400,7 +404,7 @@ static void wait_for_params(struct sched *s, struct engine *e, const struct link
                 log_str("msg", "waiting for parameters"), log_str("error", f->text));
     e->hold_until = now_ms() + s->opt.params_retry_ms;
     snprintf(e->waits_for, sizeof(e->waits_for), "%s", f->text);
-    strike_out(s, f->job, f->partition, SCHED_PARAMS_TRIES, f->text);
+    strike_out(s, f->job, f->partition, TROUBLE_PARAMS, f->text);
 }
 
 /* Input errors fail the job, troubles of the engine send the partition round again. */
@@ -417,7 +421,7 @@ static void on_failed(struct sched *s, struct engine *e, const struct link_faile
     log_err(log_u64("job", f->job), log_u64("partition", f->partition), log_i64("node", e->node),
             log_str("msg", "partition failed"), log_i64("code", f->code), log_str("error", f->text));
     if (f->code == -ENOMEM || f->code == -EIO) {
-        strike_out(s, f->job, f->partition, SCHED_STRIKES, f->text);
+        strike_out(s, f->job, f->partition, TROUBLE_ENGINE, f->text);
         return;
     }
     forget_strikes(s, f->job, f->partition);
@@ -442,6 +446,12 @@ static void on_hello(struct sched *s, struct engine *e, const struct link_hello 
     tell(s, e, "started");
 }
 
+static void end_hold(struct engine *e)
+{
+    e->hold_until = 0;
+    e->waits_for[0] = '\0';
+}
+
 static void on_stage(struct sched *s, struct engine *e, const struct link_stage *m)
 {
     struct flight *f = find_flight(e, m->job, m->partition);
@@ -449,6 +459,8 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
     if (!f || m->stage > PARTITION_PROVING)
         return;
     f->proving = m->stage == PARTITION_PROVING;
+    if (f->proving) /* its parameters are there */
+        end_hold(e);
     log_debug(log_u64("job", m->job), log_u64("partition", m->partition), log_i64("node", e->node),
               log_str("stage", f->proving ? "prove" : "synthesize"));
     jobs_partition_stage(s->opt.jobs, m->job, m->partition, (enum partition_stage)m->stage);
@@ -767,11 +779,13 @@ int sched_create(const struct sched_options *opt, struct sched **out, struct err
     s->sent_log_level = (int)log_get_level();
     atomic_store(&s->log_level, s->sent_log_level);
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int code = errno;
+    int ret = s->wake_fd < 0 ? -errno : 0;
     s->engines = calloc(opt->nodes_len, sizeof(*s->engines));
-    if (s->wake_fd < 0 || !s->engines) {
+    if (!s->engines)
+        ret = -ENOMEM;
+    if (ret < 0) {
         sched_destroy(s);
-        return errmsg_set(err, s->engines ? -code : -ENOMEM, "scheduler: cannot be set up");
+        return errmsg_set(err, ret, "scheduler: cannot be set up: %s", strerror(-ret));
     }
     s->engines_len = opt->nodes_len;
     for (size_t i = 0; i < s->engines_len; i++) {

@@ -55,7 +55,7 @@ static bool send_report(int sock, const struct report *r, int fd)
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
     } control = {.bytes = {0}};
-    struct iovec iov = {(void *)(uintptr_t)r, sizeof(*r)};
+    struct iovec iov = {(void *)r, sizeof(*r)};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     ssize_t n;
 

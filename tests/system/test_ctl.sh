@@ -13,7 +13,8 @@ tmp=$(mktemp -d)
 service=
 cleanup() {
     [ -z "$service" ] || { kill "$service"; wait "$service"; } 2>/dev/null
-    mountpoint -q "$tmp/mnt" && fusermount3 -uz "$tmp/mnt"
+    # Not mountpoint(1), which fails on a dead one.
+    ! grep -qs " $tmp/mnt fuse" /proc/mounts || fusermount3 -uz "$tmp/mnt"
     rm -rf "$tmp"
 }
 trap cleanup EXIT

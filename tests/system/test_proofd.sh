@@ -18,7 +18,8 @@ mnt=$tmp/mnt
 front=
 cleanup() {
     [ -z "$front" ] || { kill "$front"; wait "$front"; } 2>/dev/null
-    mountpoint -q "$mnt" && fusermount3 -uz "$mnt"
+    # Not mountpoint(1), which fails on a dead one.
+    ! grep -qs " $mnt fuse" /proc/mounts || fusermount3 -uz "$mnt"
     rm -rf "$tmp"
 }
 trap cleanup EXIT

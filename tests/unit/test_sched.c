@@ -381,8 +381,12 @@ START_TEST(sched__missing_parameters_are_waited_for_but_not_for_ever)
     static struct sched_status st;
 
     begin("no-params", 1, 0);
-    usleep(100000);
-    sched_status(sched, &st);
+    for (int ms = 0; ms < WAIT_MS; ms++) {
+        sched_status(sched, &st);
+        if (st.engines[0].waits_for[0])
+            break;
+        usleep(1000);
+    }
     ck_assert_str_eq(st.engines[0].waits_for, "made to fail");
     ck_assert_int_le(st.engines[0].retry_in_ms, 20);
     wait_until(one_failed);
