@@ -108,7 +108,7 @@ START_TEST(c1_json__truncated_at_every_byte)
     struct text t = bare_json();
     struct c1_build build;
     struct c1_document *d = NULL;
-    char says[64];
+    char says[96];
 
     c1_build_init(&build, C1_CHECK_FORM, NULL);
     ck_assert_int_eq(c1_document_create(&build, "file", 0, &d), 0);
