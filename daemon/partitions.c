@@ -356,6 +356,7 @@ static void run_set_ending(struct jobs *jobs, struct run *run, enum job_state st
         run->ending = state;
         run->failure = failure;
         failure = NULL;
+        run_refresh(jobs, run);
     }
     pthread_mutex_unlock(&jobs->lock);
     free(failure);

@@ -14,8 +14,8 @@
 
 #define MAX_FD 1024
 #define MAX_NAME 32
-#define ALL_SUBSETS_OF 7 /* changes of names: up to so many, all subsets; beyond, a sample */
-#define SAMPLES 96
+#define ALL_SUBSETS_OF 6 /* changes of names: up to so many, all subsets; beyond, a sample */
+#define SAMPLES 32
 
 /* ---- the recording ---- */
 

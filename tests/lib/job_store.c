@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/lib/disk_model.h"
@@ -70,6 +71,48 @@ void job_store_reopen(struct job_store *js)
     js->jobs = NULL;
     js->diary_len = 0;
     open_table(js);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    size_t len;
+    uint8_t *bytes = file_read(from, &len);
+    FILE *f = fopen(to, "w");
+
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(bytes, 1, len, f), len);
+    fclose(f);
+    free(bytes);
+}
+
+static void copy_tree(const char *from, const char *to)
+{
+    DIR *dir = opendir(from);
+
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        char source[512], target[512];
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        snprintf(source, sizeof(source), "%.200s/%.255s", from, e->d_name);
+        snprintf(target, sizeof(target), "%.200s/%.255s", to, e->d_name);
+        if (e->d_type != DT_DIR) {
+            copy_file(source, target);
+            continue;
+        }
+        ck_assert_int_eq(mkdir(target, 0700), 0);
+        copy_tree(source, target);
+    }
+    closedir(dir);
+}
+
+struct job_store *job_store_copy(struct job_store *js)
+{
+    struct job_store *copy = make_store();
+
+    copy_tree(js->dir, copy->dir);
+    open_table(copy);
+    return copy;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

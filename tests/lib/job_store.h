@@ -30,8 +30,10 @@ struct job_store {
 struct job_store *job_store_create(void);
 /* The same while the calls of its store are recorded (tests/lib/disk_model.h). */
 struct job_store *job_store_create_recorded(void);
-/* Closes the table as a kill does it: nothing is written. Opens it again, with js->opt. */
+/* Closes the table and opens it again, with js->opt. */
 void job_store_reopen(struct job_store *js);
+/* A second table on a copy of the directory: what a kill at this moment leaves. */
+struct job_store *job_store_copy(struct job_store *js);
 void job_store_destroy(struct job_store *js);
 
 /* Text of tests/vectors/c1/NAME/bare.json.zst, kept until the end of the program. */

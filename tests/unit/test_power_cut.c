@@ -3,132 +3,23 @@
  * then every point in time is replayed with what was not synced dropped, in all the ways that tests/lib/disk_model.h knows, and
  * the service is started on each of these disks.
  *
- * Documents are made up here and the C1 reader with them (these definitions come before those of the library), so that a job has
- * thirteen partitions and a document a hundred bytes.
+ * Documents are made up (tests/lib/fake_c1.h), so that a job has thirteen partitions and a document a hundred bytes.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/jobs.h"
-#include "numa/circuit/c1_reader.h"
 #include "tests/lib/disk_model.h"
+#include "tests/lib/fake_c1.h"
 #include "tests/lib/job_store.h"
 #include "tests/lib/suite.h"
 
-#define PARTITIONS 13
-#define PROOF_ID 15 /* of 2 KiB, with thirteen partitions */
 #define NAMES_MAX 32
-
-/* ---- a C1 of our own: "C1 ... END" ---- */
-
-struct c1 {
-    uint8_t bytes[512];
-    size_t len;
-};
-
-struct c1_reader {
-    struct c1 c1;
-};
-
-int c1_reader_create(enum c1_checks checks, struct workers *workers, struct c1_reader **out)
-{
-    (void)checks;
-    (void)workers;
-    *out = calloc(1, sizeof(**out));
-    return *out ? 0 : -ENOMEM;
-}
-
-void c1_reader_destroy(struct c1_reader *r)
-{
-    free(r);
-}
-
-int c1_reader_feed(struct c1_reader *r, const void *bytes, size_t len, struct errmsg *err)
-{
-    if (len > sizeof(r->c1.bytes) - r->c1.len)
-        return errmsg_set(err, -EFBIG, "too long");
-    memcpy(r->c1.bytes + r->c1.len, bytes, len);
-    r->c1.len += len;
-    if (memcmp(r->c1.bytes, "C1", min_size(2, r->c1.len)) != 0)
-        return errmsg_set(err, -EBADMSG, "does not begin with C1");
-    return 0;
-}
-
-int c1_reader_finish(struct c1_reader *r, struct c1 **out, struct c1_extra *extra,
-                     struct errmsg *err)
-{
-    memset(extra, 0, sizeof(*extra));
-    if (r->c1.len < 5 || memcmp(r->c1.bytes + r->c1.len - 3, "END", 3) != 0)
-        return errmsg_set(err, -EBADMSG, "does not end with END");
-    *out = malloc(sizeof(**out));
-    **out = r->c1;
-    return 0;
-}
-
-void c1_destroy(struct c1 *c1)
-{
-    free(c1);
-}
-
-const uint8_t *c1_bincode(const struct c1 *c1, size_t *len)
-{
-    *len = c1->len;
-    return c1->bytes;
-}
-
-void c1_content_id(const struct c1 *c1, uint8_t id[DIGEST_BYTES])
-{
-    SHA256(c1->bytes, c1->len, id);
-}
-
-const struct seal_proof *c1_seal_proof(const struct c1 *c1)
-{
-    (void)c1;
-    return seal_proof_by_id(PROOF_ID);
-}
-
-const struct sector_size *c1_size(const struct c1 *c1)
-{
-    return c1_seal_proof(c1)->size;
-}
-
-uint32_t c1_partitions(const struct c1 *c1)
-{
-    (void)c1;
-    return PARTITIONS;
-}
-
-static const uint8_t zeros[DIGEST_BYTES];
-
-const uint8_t *c1_comm_r(const struct c1 *c1)
-{
-    (void)c1;
-    return zeros;
-}
-
-const uint8_t *c1_comm_d(const struct c1 *c1)
-{
-    (void)c1;
-    return zeros;
-}
-
-const uint8_t *c1_replica_id(const struct c1 *c1)
-{
-    (void)c1;
-    return zeros;
-}
-
-const uint8_t *c1_seed(const struct c1 *c1)
-{
-    (void)c1;
-    return zeros;
-}
 
 /* ---- what must be there ---- */
 
@@ -190,12 +81,6 @@ static void told(struct job_store *js, const char *step)
 
 /* ---- the story ---- */
 
-static void make_document(char out[160], int number)
-{
-    snprintf(out, 160, "C1 document %d, %d partitions, and some more bytes so that it can be torn END", number,
-             PARTITIONS);
-}
-
 /* A patient user tries until the disk has room. */
 static struct upload *open_name(struct job_store *js, const char *name)
 {
@@ -216,10 +101,10 @@ static struct upload *open_name(struct job_store *js, const char *name)
 
 static int copy(struct job_store *js, const char *name, int number)
 {
-    char text[160];
+    char text[FAKE_DOCUMENT_BYTES];
     struct upload *u = open_name(js, name);
 
-    make_document(text, number);
+    fake_document(text, number);
     size_t half = strlen(text) / 2;
     upload_truncate(u, 0);
     ssize_t n = upload_write(u, text, half, 0);
@@ -272,11 +157,11 @@ static uint64_t id_of(struct job_store *js, const char *name)
 
 static void take_back_and_judge_again(struct job_store *js)
 {
-    char text[160];
+    char text[FAKE_DOCUMENT_BYTES];
     struct upload *u = open_name(js, "a");
 
     told(js, "created");
-    make_document(text, 1);
+    fake_document(text, 1);
     upload_truncate(u, 0);
     upload_write(u, text, strlen(text), 0);
     upload_judge(u);
@@ -333,16 +218,16 @@ static void live(struct job_store *js)
     told(js, "priority");
     jobs_set_mode(js->jobs, id_of(js, "b"), 0600);
     told(js, "mode");
-    prove(js, PARTITIONS);
+    prove(js, FAKE_PARTITIONS);
     copy(js, "c", 1); /* proved before */
-    prove(js, PARTITIONS); /* or not, where it could not be copied */
+    prove(js, FAKE_PARTITIONS); /* or not, where it could not be copied */
     copy(js, "c", 2); /* over it */
     prove(js, 1);
     copy(js, ".t", 3);
     rename_name(js, ".t", "e"); /* submits */
     rename_name(js, "e", "f");
     remove_name(js, "c"); /* cancels */
-    prove(js, 2 * PARTITIONS);
+    prove(js, 2 * FAKE_PARTITIONS);
     rename_name(js, "b", "f"); /* over an ended one */
     copy(js, "g", 4);
     fail_one(js);
@@ -403,9 +288,9 @@ static void check_results(struct jobs *jobs, const struct job_info *info)
     }
     if (info->state != JOB_DONE)
         return;
-    CHECK_CUT(jobs_proof(jobs, info->id, &proof, &len) == 0 && len == (size_t)192 * PARTITIONS, "no proof",
+    CHECK_CUT(jobs_proof(jobs, info->id, &proof, &len) == 0 && len == (size_t)192 * FAKE_PARTITIONS, "no proof",
               info->id);
-    for (uint32_t i = 0; i < PARTITIONS; i++) {
+    for (uint32_t i = 0; i < FAKE_PARTITIONS; i++) {
         js_fill_proof(expected, 7, i);
         CHECK_CUT(memcmp(proof + (size_t)192 * i, expected, 192) == 0, "a wrong proof", info->id);
     }

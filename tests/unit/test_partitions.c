@@ -1,0 +1,493 @@
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/jobs.h"
+#include "tests/lib/disk_model.h"
+#include "tests/lib/fake_c1.h"
+#include "tests/lib/job_store.h"
+#include "tests/lib/suite.h"
+
+static struct job_store *js;
+
+static void open_store(void)
+{
+    js = job_store_create();
+}
+
+static void close_store(void)
+{
+    job_store_destroy(js);
+}
+
+static uint64_t submit(const char *name, int number)
+{
+    char text[FAKE_DOCUMENT_BYTES];
+    struct upload *u = js_open(js, name);
+
+    fake_document(text, number);
+    js_write(u, text, strlen(text), 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    return js_find(js, name).id;
+}
+
+static struct partition_work take(void)
+{
+    struct partition_work work;
+
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 1, &work), 0);
+    close(work.c1_fd);
+    return work;
+}
+
+static int finish(struct partition_work work, unsigned char seed)
+{
+    struct partition_report report = js_report();
+    uint8_t proof[192];
+
+    js_fill_proof(proof, seed, work.partition);
+    return jobs_partition_done(js->jobs, work.job, work.partition, proof, &report);
+}
+
+static unsigned partitions_done(const char *name)
+{
+    return js_find(js, name).partitions_done;
+}
+
+static void check_proof(const char *name, unsigned char seed)
+{
+    uint8_t *proof, expected[192];
+    size_t len;
+
+    ck_assert_int_eq(jobs_proof(js->jobs, js_find(js, name).id, &proof, &len), 0);
+    ck_assert_uint_eq(len, 192 * FAKE_PARTITIONS);
+    for (uint32_t i = 0; i < FAKE_PARTITIONS; i++) {
+        js_fill_proof(expected, seed, i);
+        ck_assert_mem_eq(proof + (size_t)192 * i, expected, 192);
+    }
+    free(proof);
+}
+
+/* ---- taking ---- */
+
+START_TEST(jobs_take_partition__gives_the_decoded_form)
+{
+    char text[FAKE_DOCUMENT_BYTES], back[FAKE_DOCUMENT_BYTES];
+    struct partition_work work;
+
+    submit("a", 1);
+    fake_document(text, 1);
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 1, &work), 0);
+    ck_assert_int_eq(pread(work.c1_fd, back, sizeof(back), 0), (ssize_t)strlen(text));
+    ck_assert_mem_eq(back, text, strlen(text));
+    ck_assert_int_eq(write(work.c1_fd, "x", 1), -1); /* read only */
+    ck_assert_int_eq(fcntl(work.c1_fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    close(work.c1_fd);
+    ck_assert_int_eq(js_find(js, "a").node, 1);
+}
+END_TEST
+
+START_TEST(jobs_take_partition__class_then_age_then_index)
+{
+    struct partition_work work;
+    uint64_t a = submit("a", 1), b = submit("b", 2), c = submit("c", 3);
+
+    ck_assert_int_eq(jobs_set_priority(js->jobs, c, JOB_HIGH), 0);
+    ck_assert_int_eq(jobs_set_priority(js->jobs, a, JOB_LOW), 0);
+    for (uint32_t i = 0; i < FAKE_PARTITIONS; i++) {
+        work = take();
+        ck_assert_uint_eq(work.job, c);
+        ck_assert_uint_eq(work.partition, i);
+        ck_assert_int_eq(work.priority, JOB_HIGH);
+    }
+    ck_assert_uint_eq(take().job, b);
+    ck_assert_int_eq(jobs_set_priority(js->jobs, a, JOB_NORMAL), 0);
+    ck_assert_uint_eq(take().job, a);
+    jobs_partition_returned(js->jobs, c, 5);
+    work = take();
+    ck_assert_uint_eq(work.job, c);
+    ck_assert_uint_eq(work.partition, 5);
+}
+END_TEST
+
+START_TEST(jobs_take_partition__a_damaged_decoded_form_fails_the_job)
+{
+    char path[256];
+    char *text;
+    uint64_t id = submit("a", 1);
+
+    snprintf(path, sizeof(path), "%s/%016" PRIx64 "/decoded", js->dir, id);
+    job_store_reopen(js);
+    FILE *f = fopen(path, "r+");
+    ck_assert_ptr_nonnull(f);
+    fputs("x", f);
+    fclose(f);
+    struct partition_work work;
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 1, &work), -EAGAIN);
+    ck_assert_int_eq(js_state(js, "a"), JOB_FAILED);
+    ck_assert_int_eq(jobs_error(js->jobs, id, &text), 0);
+    ck_assert_ptr_nonnull(strstr(text, "checksum"));
+    free(text);
+    submit("b", 2);
+    job_store_reopen(js);
+    snprintf(path, sizeof(path), "%s/%016" PRIx64 "/decoded", js->dir, js_find(js, "b").id);
+    unlink(path);
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 1, &work), -EAGAIN);
+    ck_assert_int_eq(js_state(js, "b"), JOB_FAILED);
+}
+END_TEST
+
+/* ---- states ---- */
+
+START_TEST(jobs__state_follows_the_partitions)
+{
+    struct partition_work first, second;
+
+    submit("a", 1);
+    first = take();
+    ck_assert_int_eq(js_state(js, "a"), JOB_SYNTHESIZING);
+    ck_assert_int_gt(js_find(js, "a").started_ns, 0);
+    second = take();
+    jobs_partition_stage(js->jobs, first.job, first.partition, PARTITION_PROVING);
+    ck_assert_int_eq(js_state(js, "a"), JOB_PROVING);
+    ck_assert_int_eq(finish(first, 7), 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_SYNTHESIZING);
+    ck_assert_uint_eq(partitions_done("a"), 1);
+    jobs_partition_returned(js->jobs, second.job, second.partition);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+    ck_assert_int_eq(js_find(js, "a").node, -1);
+    ck_assert_uint_eq(js_prove_all(js), FAKE_PARTITIONS - 1);
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    check_proof("a", 7);
+    /* What comes late or from nowhere changes nothing. */
+    ck_assert_int_eq(finish(first, 9), 0);
+    first.job += 1000;
+    ck_assert_int_eq(finish(first, 9), 0);
+    jobs_partition_returned(js->jobs, second.job, second.partition);
+    jobs_partition_failed(js->jobs, second.job, second.partition, -EIO, "late");
+    jobs_partition_stage(js->jobs, second.job, 99, PARTITION_PROVING);
+    jobs_partition_failed(js->jobs, first.job, 99, -EIO, "nowhere");
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    check_proof("a", 7);
+}
+END_TEST
+
+START_TEST(jobs_partition_failed__fails_the_job_with_its_text)
+{
+    uint64_t id = submit("a", 1);
+    struct partition_work first = take(), second = take();
+    char *text;
+
+    ck_assert_int_eq(finish(first, 7), 0);
+    jobs_partition_failed(js->jobs, second.job, second.partition, -EILSEQ, "the proof does not verify");
+    ck_assert_int_eq(js_state(js, "a"), JOB_FAILED);
+    ck_assert(jobs_cancelled(js->jobs, id));
+    ck_assert(js_find(js, "a").has_error);
+    for (int start = 0; start < 2; start++) {
+        ck_assert_int_eq(jobs_error(js->jobs, id, &text), 0);
+        ck_assert_mem_eq(text, "the proof does not verify\n", 26);
+        ck_assert_ptr_nonnull(strstr(text, "partition 1"));
+        free(text);
+        ck_assert_int_eq(jobs_report(js->jobs, id, &text), 0);
+        ck_assert_ptr_nonnull(strstr(text, "\"error\": \"the proof does not verify\\u000a"));
+        free(text);
+        ck_assert_uint_eq(js_prove_all(js), 0);
+        job_store_reopen(js);
+        ck_assert_int_eq(js_state(js, "a"), JOB_FAILED);
+    }
+}
+END_TEST
+
+START_TEST(jobs__journalled_partitions_outlive_a_restart)
+{
+    struct partition_work works[5];
+    char path[256];
+    uint64_t id = submit("a", 1);
+
+    for (size_t i = 0; i < ARRAY_LEN(works); i++)
+        works[i] = take();
+    ck_assert_int_eq(finish(works[4], 7), 0); /* in another order */
+    ck_assert_int_eq(finish(works[0], 7), 0);
+    ck_assert_int_eq(finish(works[2], 7), 0);
+    snprintf(path, sizeof(path), "%s/%016" PRIx64 "/partitions", js->dir, id);
+    FILE *f = fopen(path, "a"); /* a torn tail */
+    ck_assert_ptr_nonnull(f);
+    fputs("proofdP1 and half an entry", f);
+    fclose(f);
+    job_store_reopen(js);
+    ck_assert_uint_eq(partitions_done("a"), 3);
+    struct partition_work work = take();
+    ck_assert_uint_eq(work.partition, 1);
+    ck_assert_int_eq(finish(work, 7), 0);
+    job_store_reopen(js); /* the new entry is where the tail was */
+    ck_assert_uint_eq(partitions_done("a"), 4);
+    ck_assert_uint_eq(js_prove_all(js), FAKE_PARTITIONS - 4);
+    check_proof("a", 7);
+    ck_assert_uint_eq(js_count_files(js, id), 5); /* c1, job, partitions, proof, report */
+}
+END_TEST
+
+START_TEST(jobs__partitions_of_other_parameters_are_proved_again)
+{
+    struct partition_report report = js_report();
+    uint8_t proof[192];
+    struct partition_work work;
+
+    submit("a", 1);
+    report.insecure = true;
+    js_fill_proof(proof, 1, 0);
+    for (int i = 0; i < 3; i++) {
+        work = take();
+        ck_assert_int_eq(jobs_partition_done(js->jobs, work.job, work.partition, proof, &report), 0);
+    }
+    job_store_reopen(js); /* with official parameters now */
+    ck_assert_uint_eq(partitions_done("a"), 3);
+    ck_assert_uint_eq(js_prove_all(js), FAKE_PARTITIONS);
+    check_proof("a", 7);
+    ck_assert(!js_find(js, "a").insecure);
+}
+END_TEST
+
+/* ---- one content, many jobs ---- */
+
+START_TEST(jobs__one_content_is_one_computation)
+{
+    uint64_t a = submit("a", 1), b = submit("b", 1);
+
+    ck_assert_uint_eq(js_find(js, "b").same_as, a);
+    ck_assert_uint_eq(js_find(js, "a").same_as, 0);
+    ck_assert_int_eq(finish(take(), 7), 0);
+    ck_assert_uint_eq(partitions_done("b"), 1);
+    ck_assert_uint_eq(js_prove_all(js), FAKE_PARTITIONS - 1);
+    check_proof("a", 7);
+    check_proof("b", 7);
+    submit("c", 1); /* proved before: done at once */
+    ck_assert_int_eq(js_state(js, "c"), JOB_DONE);
+    check_proof("c", 7);
+    ck_assert_uint_eq(js_find(js, "c").same_as, a);
+    jobs_remove(js->jobs, a);
+    jobs_remove(js->jobs, js_find(js, "c").id);
+    job_store_reopen(js);
+    submit("d", 1); /* from a follower, after a restart */
+    check_proof("d", 7);
+    ck_assert_uint_eq(js_find(js, "d").same_as, b);
+    char *text;
+    ck_assert_int_eq(jobs_report(js->jobs, js_find(js, "d").id, &text), 0);
+    ck_assert_ptr_nonnull(strstr(text, "\"synthesis_ms\": 1.500"));
+    ck_assert_ptr_nonnull(strstr(text, "\"same_as\": "));
+    free(text);
+}
+END_TEST
+
+START_TEST(jobs__what_development_parameters_proved_is_not_passed_on_by_a_restart)
+{
+    struct partition_report report = js_report();
+    struct partition_work work;
+    uint8_t proof[192] = {0};
+
+    submit("a", 1);
+    report.insecure = true;
+    while (jobs_take_partition(js->jobs, 0, &work) == 0) {
+        close(work.c1_fd);
+        jobs_partition_done(js->jobs, work.job, work.partition, proof, &report);
+    }
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    submit("b", 1);
+    ck_assert_int_eq(js_state(js, "b"), JOB_DONE); /* the same life, the same parameters */
+    job_store_reopen(js);
+    submit("c", 1);
+    ck_assert_int_eq(js_state(js, "c"), JOB_QUEUED);
+    js_prove_all(js);
+    check_proof("c", 7);
+}
+END_TEST
+
+START_TEST(jobs__a_follower_takes_over)
+{
+    uint64_t a = submit("a", 1), b = submit("b", 1), c = submit("c", 1);
+    struct partition_work first = take(), second = take(), third = take();
+    struct job_info info;
+
+    ck_assert_int_eq(finish(first, 7), 0);
+    ck_assert_int_eq(jobs_remove(js->jobs, a), 0);
+    ck_assert_uint_eq(js_find(js, "b").same_as, 0);
+    ck_assert_uint_eq(js_find(js, "c").same_as, b);
+    ck_assert_uint_eq(partitions_done("b"), 1);
+    ck_assert(!jobs_cancelled(js->jobs, a)); /* its engines work on for the others */
+    ck_assert_int_eq(jobs_get(js->jobs, a, &info), 0);
+    ck_assert_int_eq(info.state, JOB_CANCELLED);
+    jobs_partition_stage(js->jobs, second.job, second.partition, PARTITION_PROVING);
+    ck_assert_int_eq(js_state(js, "b"), JOB_PROVING);
+    ck_assert_int_eq(finish(second, 7), 0); /* under the old id */
+    ck_assert_uint_eq(partitions_done("b"), 2);
+    struct job_store *other = job_store_copy(js);
+    struct job_info found = js_find(other, "b");
+    ck_assert_uint_eq(found.partitions_done, 2); /* in b's own journal */
+    job_store_destroy(other);
+    jobs_partition_returned(js->jobs, third.job, third.partition);
+    ck_assert_int_eq(jobs_get(js->jobs, a, &info), -ENOENT); /* no engine has anything of it now */
+    ck_assert_uint_eq(take().job, b);
+    ck_assert_int_eq(jobs_remove(js->jobs, c), 0); /* a follower that goes changes nothing */
+    ck_assert_uint_eq(js_prove_all(js), FAKE_PARTITIONS - 3);
+    ck_assert_int_eq(finish((struct partition_work){.job = b, .partition = 2}, 7), 0);
+    check_proof("b", 7);
+}
+END_TEST
+
+START_TEST(jobs__the_last_one_cancelled_ends_the_computation)
+{
+    uint64_t a = submit("a", 1), b = submit("b", 1);
+    struct partition_work work = take();
+
+    jobs_remove(js->jobs, b);
+    ck_assert(!jobs_cancelled(js->jobs, a));
+    jobs_remove(js->jobs, a);
+    ck_assert(jobs_cancelled(js->jobs, a));
+    struct job_info info;
+    ck_assert_int_eq(jobs_get(js->jobs, a, &info), 0);
+    ck_assert_int_eq(info.state, JOB_CANCELLED);
+    ck_assert_uint_eq(jobs_list(js->jobs, 0, &info, 1), 0);
+    js->diary_len = 0;
+    ck_assert_int_eq(finish(work, 7), 0);
+    ck_assert_int_eq(jobs_get(js->jobs, a, &info), -ENOENT);
+    ck_assert(js->diary[js->diary_len - 1].gone);
+    ck_assert_uint_eq(js_prove_all(js), 0);
+}
+END_TEST
+
+START_TEST(jobs__followers_fail_with_the_first)
+{
+    submit("a", 1);
+    submit("b", 1);
+    struct partition_work work = take();
+    jobs_partition_failed(js->jobs, work.job, work.partition, -EIO, "no luck");
+    ck_assert_int_eq(js_state(js, "a"), JOB_FAILED);
+    ck_assert_int_eq(js_state(js, "b"), JOB_FAILED);
+    submit("c", 1); /* a new attempt is one */
+    ck_assert_int_eq(js_state(js, "c"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(jobs__sharing_survives_a_restart)
+{
+    uint64_t a = submit("a", 1);
+
+    submit("b", 1);
+    submit("c", 2);
+    ck_assert_int_eq(finish(take(), 7), 0);
+    job_store_reopen(js);
+    ck_assert_uint_eq(js_find(js, "b").same_as, a);
+    ck_assert_uint_eq(partitions_done("b"), 1);
+    ck_assert_uint_eq(js_prove_all(js), 2 * FAKE_PARTITIONS - 1);
+    check_proof("b", 7);
+    check_proof("c", 7);
+}
+END_TEST
+
+/* ---- a disk that is full ---- */
+
+static void start_recording(void)
+{
+    job_store_destroy(js);
+    js = job_store_create_recorded();
+}
+
+static void stop_recording(void)
+{
+    recorder_stop();
+    jobs_close(js->jobs);
+    js->jobs = NULL;
+    ck_assert_int_eq(jobs_open(&js->opt, &js->jobs, NULL), 0);
+    recorder_free();
+}
+
+START_TEST(jobs_partition_done__waits_in_memory_for_a_full_disk)
+{
+    start_recording();
+    submit("a", 1);
+    struct partition_work work = take();
+    recorder_fail(0, SIZE_MAX, ENOSPC);
+    ck_assert_int_eq(finish(work, 7), -ENOSPC);
+    ck_assert_uint_eq(partitions_done("a"), 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_PROVING); /* it waits for the disk alone */
+    ck_assert_int_eq(finish(work, 7), -ENOSPC);
+    ck_assert_uint_ne(take().partition, work.partition); /* nobody proves it again */
+    recorder_fail(0, 0, 0);
+    ck_assert_int_eq(finish(work, 7), 0);
+    ck_assert_uint_eq(partitions_done("a"), 1);
+    stop_recording();
+    ck_assert_uint_eq(partitions_done("a"), 1);
+}
+END_TEST
+
+START_TEST(jobs_tick__does_what_the_disk_refused)
+{
+    start_recording();
+    submit("a", 1);
+    submit("b", 1);
+    for (unsigned i = 1; i < FAKE_PARTITIONS; i++)
+        ck_assert_int_eq(finish(take(), 7), 0);
+    struct partition_work work = take();
+    recorder_fail(4, SIZE_MAX, ENOSPC); /* the journal has room, the proof has not */
+    ck_assert_int_eq(finish(work, 7), -ENOSPC);
+    ck_assert_int_eq(js_state(js, "a"), JOB_PROVING);
+    jobs_tick(js->jobs);
+    ck_assert_int_eq(js_state(js, "a"), JOB_PROVING);
+    recorder_fail(0, 0, 0);
+    jobs_tick(js->jobs);
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    ck_assert_int_eq(js_state(js, "b"), JOB_DONE);
+    ck_assert_int_eq(finish(work, 7), 0); /* the caller's own next attempt */
+    stop_recording();
+    check_proof("a", 7);
+    check_proof("b", 7);
+}
+END_TEST
+
+START_TEST(jobs_open__ends_what_had_all_its_partitions)
+{
+    start_recording();
+    submit("a", 1);
+    for (unsigned i = 1; i < FAKE_PARTITIONS; i++)
+        ck_assert_int_eq(finish(take(), 7), 0);
+    struct partition_work work = take();
+    recorder_fail(3, SIZE_MAX, ENOSPC);
+    ck_assert_int_lt(finish(work, 7), 0);
+    stop_recording();
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    check_proof("a", 7);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("partitions");
+    TCase *tc = tcase_create("partitions");
+
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, open_store, close_store);
+    tcase_add_test(tc, jobs_take_partition__gives_the_decoded_form);
+    tcase_add_test(tc, jobs_take_partition__class_then_age_then_index);
+    tcase_add_test(tc, jobs_take_partition__a_damaged_decoded_form_fails_the_job);
+    tcase_add_test(tc, jobs__state_follows_the_partitions);
+    tcase_add_test(tc, jobs_partition_failed__fails_the_job_with_its_text);
+    tcase_add_test(tc, jobs__journalled_partitions_outlive_a_restart);
+    tcase_add_test(tc, jobs__partitions_of_other_parameters_are_proved_again);
+    tcase_add_test(tc, jobs__one_content_is_one_computation);
+    tcase_add_test(tc, jobs__what_development_parameters_proved_is_not_passed_on_by_a_restart);
+    tcase_add_test(tc, jobs__a_follower_takes_over);
+    tcase_add_test(tc, jobs__the_last_one_cancelled_ends_the_computation);
+    tcase_add_test(tc, jobs__followers_fail_with_the_first);
+    tcase_add_test(tc, jobs__sharing_survives_a_restart);
+    tcase_add_test(tc, jobs_partition_done__waits_in_memory_for_a_full_disk);
+    tcase_add_test(tc, jobs_tick__does_what_the_disk_refused);
+    tcase_add_test(tc, jobs_open__ends_what_had_all_its_partitions);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}

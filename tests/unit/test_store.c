@@ -1,0 +1,320 @@
+#include "daemon/store.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/lib/job_store.h"
+#include "tests/lib/suite.h"
+
+/* ---- records ---- */
+
+static struct job_record sample(void)
+{
+    struct job_record r = {.id = 7,
+                           .named = 9,
+                           .name = "c1 with \"quotes\"\n.json",
+                           .uid = 1000,
+                           .gid = 1001,
+                           .mode = 0640,
+                           .state = JOB_DONE,
+                           .priority = JOB_HIGH,
+                           .insecure = true,
+                           .proof_id = 8,
+                           .partitions = 10,
+                           .partitions_done = 10,
+                           .node = 1,
+                           .file_bytes = 51000000,
+                           .decoded_bytes = 11014816,
+                           .same_as = 3,
+                           .created_ns = 1,
+                           .accepted_ns = 2,
+                           .started_ns = 3,
+                           .ended_ns = 4,
+                           .has_sector_number = true,
+                           .sector_number = 1234567890123,
+                           .has_prover_id = true};
+
+    memset(r.content_id, 1, sizeof(r.content_id));
+    memset(r.prover_id, 2, sizeof(r.prover_id));
+    return r;
+}
+
+START_TEST(job_record__comes_back_as_it_went)
+{
+    struct job_record r = sample(), back;
+    uint8_t bytes[JOB_RECORD_MAX], again[JOB_RECORD_MAX];
+
+    memset(r.name, 'n', JOB_NAME_MAX);
+    size_t len = job_record_encode(bytes, &r);
+    ck_assert_uint_le(len, JOB_RECORD_MAX);
+    ck_assert_int_eq(job_record_decode(bytes, len, &back), 0);
+    ck_assert_uint_eq(job_record_encode(again, &back), len);
+    ck_assert_mem_eq(again, bytes, len);
+    ck_assert_str_eq(back.name, r.name);
+    ck_assert_int_eq(back.node, 1);
+    ck_assert_uint_eq(back.sector_number, r.sector_number);
+}
+END_TEST
+
+START_TEST(job_record__any_flipped_bit_and_any_length_is_refused)
+{
+    struct job_record r = sample(), back;
+    uint8_t bytes[JOB_RECORD_MAX];
+    size_t len = job_record_encode(bytes, &r);
+
+    for (size_t i = 0; i < 8 * len; i++) {
+        bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+        ck_assert_int_eq(job_record_decode(bytes, len, &back), -EBADMSG);
+        bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+    }
+    for (size_t short_len = 0; short_len < len; short_len++)
+        ck_assert_int_eq(job_record_decode(bytes, short_len, &back), -EBADMSG);
+}
+END_TEST
+
+/* With a checksum that holds, but a state, name or count that no job has. */
+START_TEST(job_record__what_makes_no_sense_is_refused)
+{
+    struct job_record r, back;
+    uint8_t bytes[JOB_RECORD_MAX];
+    size_t len;
+
+#define REFUSED(change)                                                                            \
+    do {                                                                                           \
+        r = sample();                                                                              \
+        change;                                                                                    \
+        len = job_record_encode(bytes, &r);                                                        \
+        ck_assert_int_eq(job_record_decode(bytes, len, &back), -EBADMSG);                          \
+    } while (0)
+    REFUSED(r.state = JOB_PROVING);
+    REFUSED(r.priority = (enum job_priority)JOB_PRIORITIES);
+    REFUSED(r.proof_id = SEAL_PROOFS);
+    REFUSED(r.partitions = 9);
+    REFUSED(r.partitions_done = 11);
+    REFUSED(r.name[0] = '\0');
+    REFUSED(r.name[2] = '/');
+    REFUSED(r.mode = 0100644);
+#undef REFUSED
+}
+END_TEST
+
+START_TEST(partition_entry__belongs_to_one_content_and_no_bit_may_change)
+{
+    struct partition_entry e = {.partition = 3, .report = js_report()}, back;
+    uint8_t bytes[PARTITION_ENTRY_BYTES], id[DIGEST_BYTES] = {1}, other[DIGEST_BYTES] = {2};
+
+    js_fill_proof(e.proof, 5, 3);
+    partition_entry_encode(bytes, id, &e);
+    ck_assert_int_eq(partition_entry_decode(bytes, id, &back), 0);
+    ck_assert_uint_eq(back.partition, 3);
+    ck_assert_mem_eq(back.proof, e.proof, sizeof(e.proof));
+    ck_assert_str_eq(back.report.device, "cpu");
+    ck_assert_double_eq(back.report.total_ms, e.report.total_ms);
+    ck_assert_int_eq(partition_entry_decode(bytes, other, &back), -EBADMSG);
+    for (size_t i = 0; i < 8 * sizeof(bytes); i++) {
+        bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+        ck_assert_int_eq(partition_entry_decode(bytes, id, &back), -EBADMSG);
+        bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+    }
+    memset(bytes, 0, sizeof(bytes));
+    ck_assert_int_eq(partition_entry_decode(bytes, id, &back), -EBADMSG);
+}
+END_TEST
+
+/* ---- the store ---- */
+
+static char dir[64];
+
+static void make_dir(void)
+{
+    snprintf(dir, sizeof(dir), "%s/proofd-test-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void remove_dir(void)
+{
+    remove_tree(dir);
+}
+
+static struct store *must_open(void)
+{
+    struct store *store = NULL;
+    struct errmsg err = {{0}};
+
+    ck_assert_msg(store_open(dir, &store, &err) == 0, "%s", err.text);
+    return store;
+}
+
+static void write_text(const char *name, const char *text)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static bool is_there(const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+START_TEST(store_open__makes_its_directory_and_keeps_others_out)
+{
+    struct store *store, *second = NULL;
+    struct errmsg err = {{0}};
+
+    remove_tree(dir);
+    store = must_open();
+    ck_assert_int_eq(store_open(dir, &second, &err), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.text, dir));
+    store_close(store);
+    store_close(must_open());
+    store_close(NULL);
+}
+END_TEST
+
+START_TEST(store_open__says_what_it_cannot_open)
+{
+    struct store *store = NULL;
+    struct errmsg err = {{0}};
+
+    ck_assert_int_eq(store_open("/dev/null", &store, &err), -ENOTDIR);
+    ck_assert_ptr_nonnull(strstr(err.text, "/dev/null"));
+    ck_assert_int_eq(store_open("/nowhere/at/all", &store, &err), -ENOENT);
+    write_text("store", "proofd store 2 next 5\n");
+    ck_assert_int_eq(store_open(dir, &store, &err), -EPROTO);
+    write_text("store", "");
+    ck_assert_int_eq(store_open(dir, &store, &err), -EPROTO);
+}
+END_TEST
+
+START_TEST(store_next_id__never_gives_a_number_twice)
+{
+    struct store *store = must_open();
+    uint64_t id, last = 0;
+
+    for (int start = 0; start < 3; start++) {
+        for (int i = 0; i < 1500; i++) {
+            ck_assert_int_eq(store_next_id(store, &id), 0);
+            ck_assert_uint_gt(id, last);
+            last = id;
+        }
+        store_close(store);
+        store = must_open();
+    }
+    store_close(store);
+}
+END_TEST
+
+static size_t seen;
+
+static void count(void *ctx, const struct job_record *record)
+{
+    *(struct job_record *)ctx = *record;
+    seen++;
+}
+
+static void put_job(struct store *store, uint64_t id)
+{
+    struct job_record r = sample();
+    int fd = -1;
+
+    r.id = id;
+    ck_assert_int_eq(store_spool_open(store, id, &fd), 0);
+    ck_assert_int_eq(store_spool_write(fd, "abc", 3, 0), 0);
+    ck_assert_int_eq(store_spool_sync(fd), 0);
+    store_spool_close(fd);
+    ck_assert_int_eq(store_put(store, id, STORE_DECODED, "decoded", 7), 0);
+    ck_assert_int_eq(store_record_put(store, &r), 0);
+}
+
+START_TEST(store_scan__keeps_whole_jobs_and_removes_the_rest)
+{
+    struct store *store = must_open();
+    struct job_record r;
+    int fd = -1;
+
+    put_job(store, 5);
+    ck_assert_int_eq(store_spool_open(store, 6, &fd), 0); /* never accepted */
+    store_spool_close(fd);
+    put_job(store, 8);
+    ck_assert_int_eq(store_record_remove(store, 8), 0); /* removal cut short */
+    put_job(store, 9);
+    write_text("0000000000000009/job", "damaged");
+    write_text("0000000000000005/proof.tmp", "half");
+    write_text("README", "not ours");
+    store_close(store);
+    store = must_open();
+    seen = 0;
+    ck_assert_int_eq(store_scan(store, count, &r, NULL), 0);
+    ck_assert_uint_eq(seen, 1);
+    ck_assert_uint_eq(r.id, 5);
+    ck_assert(!is_there("0000000000000006") && !is_there("0000000000000008"));
+    ck_assert(is_there("0000000000000009.damaged") && !is_there("0000000000000009"));
+    ck_assert(!is_there("0000000000000005/proof.tmp") && is_there("README"));
+    uint64_t id;
+    ck_assert_int_eq(store_next_id(store, &id), 0); /* the counter file was never written here */
+    ck_assert_uint_gt(id, 9);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(store_journal__appends_behind_what_is_good)
+{
+    struct store *store = must_open();
+    uint8_t *bytes;
+    size_t len;
+
+    put_job(store, 1);
+    ck_assert_int_eq(store_journal_append(store, 1, "first", 5, 0), 0);
+    ck_assert_int_eq(store_journal_append(store, 1, "second and torn", 15, 5), 0);
+    ck_assert_int_eq(store_journal_append(store, 1, "2nd", 3, 5), 0);
+    ck_assert_int_eq(store_get(store, 1, STORE_PARTITIONS, &bytes, &len), 0);
+    ck_assert_uint_eq(len, 8);
+    ck_assert_str_eq((char *)bytes, "first2nd");
+    free(bytes);
+    ck_assert_int_eq(store_get(store, 1, STORE_PROOF, &bytes, &len), -ENOENT);
+    ck_assert_int_eq(store_get(store, 2, STORE_PROOF, &bytes, &len), -ENOENT);
+    ck_assert_int_eq(store_file_bytes(store, 1, STORE_C1), 3);
+    char part[2];
+    ck_assert_int_eq(store_read(store, 1, STORE_C1, part, 2, 1), 2);
+    ck_assert_mem_eq(part, "bc", 2);
+    ck_assert_int_eq(store_read(store, 1, STORE_C1, part, 2, 9), 0);
+    ck_assert_int_eq(store_remove(store, 1), 0);
+    ck_assert_int_eq(store_remove(store, 1), 0);
+    ck_assert_int_eq(store_record_remove(store, 1), 0);
+    store_close(store);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("store");
+    TCase *tc = tcase_create("store");
+
+    tcase_add_checked_fixture(tc, make_dir, remove_dir);
+    tcase_add_test(tc, job_record__comes_back_as_it_went);
+    tcase_add_test(tc, job_record__any_flipped_bit_and_any_length_is_refused);
+    tcase_add_test(tc, job_record__what_makes_no_sense_is_refused);
+    tcase_add_test(tc, partition_entry__belongs_to_one_content_and_no_bit_may_change);
+    tcase_add_test(tc, store_open__makes_its_directory_and_keeps_others_out);
+    tcase_add_test(tc, store_open__says_what_it_cannot_open);
+    tcase_add_test(tc, store_next_id__never_gives_a_number_twice);
+    tcase_add_test(tc, store_scan__keeps_whole_jobs_and_removes_the_rest);
+    tcase_add_test(tc, store_journal__appends_behind_what_is_good);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}

@@ -1,0 +1,659 @@
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/jobs.h"
+#include "tests/lib/job_store.h"
+#include "tests/lib/suite.h"
+
+static struct job_store *js;
+static const uint8_t *bytes;
+static size_t len;
+
+static void open_store(void)
+{
+    js = job_store_create();
+    bytes = document("2KiB-sealed", &len);
+}
+
+static void close_store(void)
+{
+    job_store_destroy(js);
+}
+
+static unsigned jobs_on_disk(void)
+{
+    unsigned jobs, others;
+
+    js_count_dirs(js, &jobs, &others);
+    ck_assert_uint_eq(others, 0);
+    return jobs;
+}
+
+static bool error_has(const char *name, const char *word)
+{
+    char *text = NULL;
+    bool found = false;
+
+    if (jobs_error(js->jobs, js_find(js, name).id, &text) == 0)
+        found = strstr(text, word) && text[strlen(text) - 1] == '\n';
+    free(text);
+    return found;
+}
+
+/* What a service that is killed now finds when it starts again. */
+static enum job_state state_after_kill(const char *name)
+{
+    struct job_store *other = job_store_copy(js);
+    enum job_state state = js_state(other, name);
+
+    job_store_destroy(other);
+    return state;
+}
+
+/* ---- accepting ---- */
+
+START_TEST(upload_judge__accepts_a_whole_document_at_once_and_again)
+{
+    struct upload *u = js_open(js, "a");
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_gt(js_find(js, "a").accepted_ns, 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_RECEIVING); /* RELEASE starts it */
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(state_after_kill("a"), JOB_QUEUED);
+    upload_close(u, false);
+}
+END_TEST
+
+/* Sizes of writes as tools make them, in order, and the last chunk alone judged. */
+START_TEST(upload_write__chunks_of_any_size_in_order)
+{
+    size_t chunk = (size_t[]){1000, 4096, 65536, 131072}[_i];
+    struct upload *u = js_open(js, "a");
+
+    ck_assert_int_eq(upload_judge(u), 0); /* a shell's FLUSH before any data */
+    for (size_t at = 0; at < len; at += chunk)
+        js_write(u, bytes + at, min_size(chunk, len - at), at);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(upload_write__any_order_is_read_when_it_is_judged)
+{
+    struct upload *u = js_open(js, "a");
+    size_t half = len / 2;
+
+    js_write(u, bytes + half, len - half, half);
+    js_write(u, bytes, half, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(upload__two_writers_share_one_file)
+{
+    struct upload *first = js_open(js, "a"), *second = js_open(js, "a");
+    size_t half = len / 2;
+
+    ck_assert_uint_eq(upload_job_id(first), upload_job_id(second));
+    js_write(first, bytes, half, 0);
+    ck_assert_int_eq(upload_judge(first), -EBADMSG); /* the first one's FLUSH: not whole yet */
+    upload_close(first, false);
+    js_write(second, bytes + half, len - half, half);
+    ck_assert_int_eq(upload_judge(second), 0);
+    upload_close(second, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(upload_close__judges_what_no_flush_did)
+{
+    struct upload *u = js_open(js, "a");
+
+    js_write(u, bytes, len, 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(upload_write__takes_an_acceptance_back)
+{
+    struct upload *u = js_open(js, "a");
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    js_write(u, "x", 1, 0);
+    ck_assert_int_eq(js_find(js, "a").accepted_ns, 0);
+    ck_assert_int_eq(state_after_kill("a"), JOB_STATES);
+    upload_close(u, false);
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+}
+END_TEST
+
+START_TEST(upload_truncate__takes_back_except_to_the_same_size)
+{
+    struct upload *u = js_open(js, "a");
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(upload_truncate(u, len), 0); /* rsync --inplace */
+    ck_assert_int_gt(js_find(js, "a").accepted_ns, 0);
+    ck_assert_int_eq(upload_truncate(u, len - 1), 0);
+    ck_assert_int_eq(js_find(js, "a").accepted_ns, 0);
+    ck_assert_int_eq(upload_judge(u), -EBADMSG);
+    ck_assert_int_eq(upload_truncate(u, 0), 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_RECEIVING);
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(upload_open__an_unfinished_job_is_busy)
+{
+    struct upload *u = js_open(js, "a"), *second;
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    uint64_t id = upload_job_id(u);
+    ck_assert_int_eq(upload_open(js->jobs, id, &second), -EBUSY); /* accepted, not yet released */
+    upload_close(u, false);
+    ck_assert_int_eq(upload_open(js->jobs, id, &second), -EBUSY);
+    ck_assert_int_eq(upload_open(js->jobs, id + 1000, &second), -ENOENT);
+}
+END_TEST
+
+/* ---- refusing ---- */
+
+START_TEST(upload__an_empty_file_leaves_nothing)
+{
+    struct upload *u = js_open(js, "a");
+
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+}
+END_TEST
+
+START_TEST(upload__a_killed_writer_leaves_nothing)
+{
+    struct upload *u = js_open(js, "a");
+
+    js_write(u, bytes, len, 0); /* even a whole document: nobody was told of it */
+    upload_close(u, true);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    u = js_open(js, "b");
+    js_write(u, bytes, len / 2, 0);
+    ck_assert_int_eq(upload_judge(u), -EBADMSG);
+    upload_close(u, true);
+    ck_assert_int_eq(js_state(js, "b"), JOB_STATES);
+    u = js_open(js, "c"); /* killed after its FLUSH: it was told that it had succeeded */
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, true);
+    ck_assert_int_eq(js_state(js, "c"), JOB_QUEUED);
+    ck_assert_uint_eq(jobs_on_disk(), 1);
+}
+END_TEST
+
+START_TEST(upload_judge__a_part_is_refused_and_says_why)
+{
+    ck_assert_int_eq(js_copy(js, "a", "2KiB-sealed", len - 1), -EBADMSG);
+    struct job_info info = js_find(js, "a");
+    ck_assert_int_eq(info.state, JOB_REJECTED);
+    ck_assert(info.has_error && error_has("a", "byte"));
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+    ck_assert_uint_eq(js_prove_all(js), 0);
+    char *report;
+    ck_assert_int_eq(jobs_report(js->jobs, info.id, &report), -ENOENT);
+    js_submit(js, "a", "2KiB-sealed"); /* the next write to the name */
+    ck_assert(!js_find(js, "a").has_error);
+}
+END_TEST
+
+START_TEST(upload_write__refuses_as_soon_as_the_bytes_cannot_become_a_c1)
+{
+    struct upload *u = js_open(js, "a");
+
+    ck_assert_int_eq(upload_write(u, "hello world, this is no C1", 26, 0), -EBADMSG);
+    ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
+    ck_assert_int_eq(upload_write(u, bytes, len, 26), -EBADMSG);
+    ck_assert_int_eq(upload_judge(u), -EBADMSG);
+    upload_close(u, false);
+    ck_assert(js_find(js, "a").has_error);
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+}
+END_TEST
+
+START_TEST(upload__a_refused_file_may_be_put_right)
+{
+    struct upload *u = js_open(js, "a");
+
+    ck_assert_int_eq(upload_write(u, "this is none", 12, 0), -EBADMSG);
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_RECEIVING);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(upload__refused_names_age_and_are_bounded)
+{
+    char name[32];
+    struct jobs_totals totals;
+
+    for (int i = 0; i < 1010; i++) {
+        snprintf(name, sizeof(name), "bad-%d", i);
+        struct upload *u = js_open(js, name);
+        upload_write(u, "#", 1, 0);
+        upload_close(u, false);
+    }
+    jobs_tick(js->jobs);
+    jobs_totals(js->jobs, &totals);
+    ck_assert_uint_eq(totals.by_state[JOB_REJECTED], 1000);
+    ck_assert_int_eq(js_state(js, "bad-0"), JOB_STATES);
+    ck_assert_int_eq(js_state(js, "bad-1009"), JOB_REJECTED);
+    ck_assert_uint_eq(totals.store_bytes, 0);
+}
+END_TEST
+
+START_TEST(upload_write__has_a_longest_length)
+{
+    struct upload *u = js_open(js, "a");
+
+    ck_assert_int_eq(upload_write(u, "x", 1, C1_TEXT_MAX), -EFBIG);
+    ck_assert_int_eq(upload_truncate(u, C1_TEXT_MAX + 1), -EFBIG);
+    ck_assert_int_eq(upload_write(u, "x", 1, UINT64_MAX - 1), -EFBIG);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
+    ck_assert(error_has("a", "1073741824"));
+}
+END_TEST
+
+static int refuse(void *ctx, const struct c1 *c1, struct errmsg *err)
+{
+    (void)ctx;
+    (void)c1;
+    return errmsg_set(err, -EINVAL, "no parameters for this size");
+}
+
+START_TEST(upload_judge__asks_whether_it_can_ever_be_proved)
+{
+    js->opt.admit = refuse;
+    job_store_reopen(js);
+    ck_assert_int_eq(js_copy(js, "a", "2KiB-sealed", SIZE_MAX), -EINVAL);
+    ck_assert(error_has("a", "no parameters for this size"));
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+}
+END_TEST
+
+/* ---- the queue ---- */
+
+START_TEST(upload_open__a_full_queue_takes_no_more)
+{
+    struct upload *u, *second;
+    struct job_info info;
+    struct upload_owner owner = {0};
+
+    js->opt.max_unfinished = 2;
+    job_store_reopen(js);
+    js_submit(js, "a", "2KiB-sealed");
+    u = js_open(js, "b"); /* has the last place while it is received */
+    ck_assert_int_eq(jobs_create_file(js->jobs, "c", &owner, &info), 0);
+    ck_assert_int_eq(upload_open(js->jobs, info.id, &second), -EAGAIN);
+    js->diary_len = 0;
+    upload_close(u, false); /* nothing was written: the place is free, and somebody is told */
+    ck_assert_uint_gt(js->diary_len, 0);
+    ck_assert_int_eq(upload_open(js->jobs, info.id, &second), 0);
+    upload_close(second, false);
+    js_submit(js, "d", "2KiB-v1");
+    ck_assert_int_eq(jobs_create_file(js->jobs, ".e", &owner, &info), 0);
+    ck_assert_int_eq(upload_open(js->jobs, info.id, &u), 0); /* temporary names have places of their own */
+    upload_close(u, false);
+    ck_assert_int_eq(jobs_create_file(js->jobs, "e", &owner, &info), 0);
+    ck_assert_int_eq(upload_open(js->jobs, info.id, &u), -EAGAIN);
+    js_prove_all(js);
+    ck_assert_int_eq(upload_open(js->jobs, info.id, &u), 0);
+    upload_close(u, false);
+}
+END_TEST
+
+START_TEST(upload__more_at_a_time_than_there_are_readers)
+{
+    struct upload *u[12];
+    char name[16];
+
+    for (size_t i = 0; i < ARRAY_LEN(u); i++) {
+        snprintf(name, sizeof(name), "a%zu", i);
+        u[i] = js_open(js, name);
+        js_write(u[i], bytes, len / 2, 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(u); i++) {
+        js_write(u[i], bytes + len / 2, len - len / 2, len / 2);
+        ck_assert_int_eq(upload_judge(u[i]), 0);
+        upload_close(u[i], false);
+    }
+    ck_assert_uint_eq(js_prove_all(js), 1);
+    ck_assert_int_eq(js_state(js, "a11"), JOB_DONE);
+}
+END_TEST
+
+/* ---- over an ended job ---- */
+
+START_TEST(upload__old_results_stay_until_the_new_file_is_accepted)
+{
+    uint64_t old = js_submit(js, "a", "2KiB-sealed"), now;
+    uint8_t *proof;
+    size_t proof_len;
+    struct job_info info;
+
+    js_prove_all(js);
+    struct upload *u = js_open(js, "a");
+    ck_assert_uint_ne(upload_job_id(u), old);
+    ck_assert_int_eq(upload_truncate(u, 0), 0);
+    bytes = document("2KiB-v1", &len);
+    js_write(u, bytes, len, 0);
+    ck_assert_uint_eq(js_find(js, "a").id, old);
+    ck_assert_uint_eq(jobs_list(js->jobs, 0, &info, 1), 1);
+    ck_assert_int_eq(jobs_proof(js->jobs, old, &proof, &proof_len), 0);
+    free(proof);
+    ck_assert_int_eq(upload_judge(u), 0);
+    now = js_find(js, "a").id;
+    ck_assert_uint_eq(now, upload_job_id(u));
+    ck_assert_int_eq(jobs_get(js->jobs, old, &info), -ENOENT);
+    ck_assert_int_eq(jobs_proof(js->jobs, now, &proof, &proof_len), -ENOENT);
+    upload_close(u, false);
+    ck_assert_uint_eq(jobs_on_disk(), 1);
+    job_store_reopen(js);
+    ck_assert_uint_eq(js_find(js, "a").id, now);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(upload__a_refused_file_leaves_the_ended_job_and_a_word)
+{
+    uint64_t old = js_submit(js, "a", "2KiB-sealed");
+    struct upload *u;
+    char *text;
+
+    js_prove_all(js);
+    ck_assert_int_eq(js_copy(js, "a", "2KiB-v1", 1000), -EBADMSG);
+    ck_assert_uint_eq(js_find(js, "a").id, old);
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    ck_assert(js_find(js, "a").has_error && error_has("a", "byte"));
+    u = js_open(js, "a"); /* a writer who dies changes nothing */
+    js_write(u, bytes, len, 0);
+    upload_close(u, true);
+    ck_assert_uint_eq(js_find(js, "a").id, old);
+    ck_assert_int_eq(jobs_error(js->jobs, old, &text), -ENOENT);
+    ck_assert_uint_eq(jobs_on_disk(), 1);
+}
+END_TEST
+
+START_TEST(upload__rm_of_the_ended_job_ends_the_upload_over_it)
+{
+    js_submit(js, "a", "2KiB-sealed");
+    js_prove_all(js);
+    struct upload *u = js_open(js, "a");
+    js_write(u, bytes, len / 2, 0);
+    ck_assert_int_eq(jobs_remove(js->jobs, js_find(js, "a").id), 0);
+    ck_assert_int_eq(upload_write(u, bytes, 1, len / 2), -ECANCELED);
+    ck_assert_int_eq(upload_judge(u), -ECANCELED);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+}
+END_TEST
+
+START_TEST(upload__an_editor_writes_over_its_backup)
+{
+    uint64_t old = js_submit(js, "a", "2KiB-sealed");
+
+    js_prove_all(js);
+    ck_assert_int_eq(jobs_rename(js->jobs, old, "a~"), 0); /* an ended job under a temporary name */
+    struct upload *u = js_open(js, "a~");
+    upload_close(u, false);
+    ck_assert_uint_eq(js_find(js, "a~").id, old); /* nothing was written */
+    u = js_open(js, "a~");
+    js_write(u, "text", 4, 0);
+    upload_close(u, false);
+    ck_assert_uint_ne(js_find(js, "a~").id, old);
+    ck_assert_int_eq(js_state(js, "a~"), JOB_RECEIVING);
+    ck_assert_uint_eq(jobs_on_disk(), 1);
+}
+END_TEST
+
+/* ---- temporary names ---- */
+
+START_TEST(upload__a_temporary_name_takes_anything_and_becomes_no_job)
+{
+    char back[5] = {0};
+    struct upload *u = js_open(js, ".a.swp");
+
+    js_write(u, "b0VIM", 5, 0); /* no C1 */
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    struct job_info info = js_find(js, ".a.swp");
+    ck_assert_int_eq(info.state, JOB_RECEIVING);
+    ck_assert(info.temporary);
+    ck_assert_int_eq(jobs_read_file(js->jobs, info.id, back, 5, 0), 5);
+    ck_assert_mem_eq(back, "b0VIM", 5);
+    ck_assert_int_eq(js_copy(js, ".b", "2KiB-sealed", SIZE_MAX), 0);
+    ck_assert_uint_eq(js_prove_all(js), 0);
+    u = js_open(js, ".b"); /* appends */
+    js_write(u, " ", 1, len);
+    upload_close(u, false);
+    ck_assert_uint_eq(js_find(js, ".b").file_bytes, len + 1);
+    job_store_reopen(js);
+    ck_assert_int_eq(js_state(js, ".a.swp"), JOB_STATES);
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+}
+END_TEST
+
+START_TEST(jobs_rename__from_a_temporary_name_submits)
+{
+    struct job_info info;
+
+    ck_assert_int_eq(js_copy(js, ".a", "2KiB-sealed", SIZE_MAX), 0);
+    info = js_find(js, ".a");
+    ck_assert_int_eq(jobs_rename(js->jobs, info.id, "a"), 0);
+    ck_assert_uint_eq(js_find(js, "a").id, info.id);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+    ck_assert_int_eq(js_state(js, ".a"), JOB_STATES);
+    job_store_reopen(js);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(jobs_rename__while_it_is_open_waits_for_the_writer)
+{
+    struct upload *u = js_open(js, ".a");
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(jobs_rename(js->jobs, upload_job_id(u), "a"), 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_RECEIVING);
+    ck_assert_int_gt(js_find(js, "a").accepted_ns, 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(jobs_rename__a_bad_file_keeps_its_temporary_name)
+{
+    ck_assert_int_eq(js_copy(js, ".a", "2KiB-sealed", 1000), 0);
+    struct job_info info = js_find(js, ".a");
+    ck_assert_int_eq(jobs_rename(js->jobs, info.id, "a"), -EBADMSG);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    ck_assert_int_eq(js_state(js, ".a"), JOB_RECEIVING);
+    ck_assert(error_has(".a", "byte"));
+    ck_assert_int_eq(jobs_rename(js->jobs, info.id, ".b"), 0); /* it is still a file */
+    struct upload *u = js_open(js, ".b");
+    js_write(u, bytes, len, 0);
+    upload_close(u, false);
+    ck_assert_int_eq(jobs_rename(js->jobs, info.id, "a"), 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(jobs_rename__of_an_empty_file_is_refused)
+{
+    struct upload *u = js_open(js, ".a");
+
+    upload_close(u, false);
+    ck_assert_int_eq(jobs_rename(js->jobs, js_find(js, ".a").id, "a"), -EBADMSG);
+    ck_assert_int_eq(js_state(js, ".a"), JOB_RECEIVING);
+}
+END_TEST
+
+/* ---- a disk that is full ---- */
+
+START_TEST(upload_write__more_than_the_store_may_hold)
+{
+    js->opt.max_store_bytes = len + 1000;
+    job_store_reopen(js);
+    ck_assert_int_eq(js_copy(js, "a", "2KiB-sealed", SIZE_MAX), -ENOSPC); /* no room for the decoded form */
+    ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
+    ck_assert(error_has("a", "space"));
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+    struct upload *u = js_open(js, "b");
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_write(u, bytes, 2000, len), -ENOSPC);
+    ck_assert_int_eq(upload_judge(u), -ENOSPC); /* not whole, whatever it looks like */
+    upload_close(u, false);
+    js->opt.max_store_bytes = 0;
+    job_store_reopen(js);
+    js_submit(js, "a", "2KiB-sealed");
+}
+END_TEST
+
+/* A disk as full as it gets: the kernel's own refusal. */
+START_TEST(upload_write__a_file_that_may_not_grow)
+{
+    struct rlimit limit = {.rlim_cur = len / 2, .rlim_max = RLIM_INFINITY};
+    struct upload *u = js_open(js, "a");
+
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = len / 2;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    js_write(u, bytes, 100, 0);
+    ck_assert_int_eq(upload_write(u, bytes + 100, len - 100, 100), -EFBIG);
+    ck_assert_int_eq(upload_judge(u), -EFBIG);
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    js_write(u, bytes + 100, len - 100, 100); /* the same write again */
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+/* ---- threads ---- */
+
+struct hammer {
+    int number;
+};
+
+static void *hammer(void *arg)
+{
+    struct hammer *h = arg;
+    char name[32];
+
+    for (int i = 0; i < 6; i++) {
+        snprintf(name, sizeof(name), "%s%d", i % 2 ? "." : "", (h->number + i) % 3);
+        struct upload_owner owner = {.mode = 0600};
+        struct job_info info;
+        struct upload *u;
+        if (jobs_create_file(js->jobs, name, &owner, &info) < 0 && jobs_find(js->jobs, name, &info) < 0)
+            continue;
+        if (upload_open(js->jobs, info.id, &u) < 0)
+            continue;
+        upload_truncate(u, 0);
+        upload_write(u, bytes, len / 2, 0);
+        upload_write(u, bytes + len / 2, len - len / 2, len / 2);
+        upload_judge(u);
+        upload_close(u, i == 4);
+        jobs_rename(js->jobs, info.id, "x");
+        if (i % 3 == 0)
+            jobs_remove(js->jobs, info.id);
+        js_prove_all(js);
+    }
+    return NULL;
+}
+
+START_TEST(upload__many_threads_on_few_names)
+{
+    pthread_t threads[4];
+    struct hammer hammers[4];
+    struct jobs_totals totals;
+
+    for (int i = 0; i < 4; i++) {
+        hammers[i].number = i;
+        pthread_create(&threads[i], NULL, hammer, &hammers[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    js_prove_all(js);
+    jobs_totals(js->jobs, &totals);
+    ck_assert_uint_eq(totals.by_state[JOB_QUEUED] + totals.by_state[JOB_PROVING] +
+                          totals.by_state[JOB_SYNTHESIZING] + totals.by_state[JOB_CANCELLED],
+                      0);
+    job_store_reopen(js);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("upload");
+    TCase *tc = tcase_create("upload");
+
+    tcase_set_timeout(tc, 120);
+    tcase_add_checked_fixture(tc, open_store, close_store);
+    tcase_add_test(tc, upload_judge__accepts_a_whole_document_at_once_and_again);
+    tcase_add_loop_test(tc, upload_write__chunks_of_any_size_in_order, 0, 4);
+    tcase_add_test(tc, upload_write__any_order_is_read_when_it_is_judged);
+    tcase_add_test(tc, upload__two_writers_share_one_file);
+    tcase_add_test(tc, upload_close__judges_what_no_flush_did);
+    tcase_add_test(tc, upload_write__takes_an_acceptance_back);
+    tcase_add_test(tc, upload_truncate__takes_back_except_to_the_same_size);
+    tcase_add_test(tc, upload_open__an_unfinished_job_is_busy);
+    tcase_add_test(tc, upload__an_empty_file_leaves_nothing);
+    tcase_add_test(tc, upload__a_killed_writer_leaves_nothing);
+    tcase_add_test(tc, upload_judge__a_part_is_refused_and_says_why);
+    tcase_add_test(tc, upload_write__refuses_as_soon_as_the_bytes_cannot_become_a_c1);
+    tcase_add_test(tc, upload__a_refused_file_may_be_put_right);
+    tcase_add_test(tc, upload__refused_names_age_and_are_bounded);
+    tcase_add_test(tc, upload_write__has_a_longest_length);
+    tcase_add_test(tc, upload_judge__asks_whether_it_can_ever_be_proved);
+    tcase_add_test(tc, upload_open__a_full_queue_takes_no_more);
+    tcase_add_test(tc, upload__more_at_a_time_than_there_are_readers);
+    tcase_add_test(tc, upload__old_results_stay_until_the_new_file_is_accepted);
+    tcase_add_test(tc, upload__a_refused_file_leaves_the_ended_job_and_a_word);
+    tcase_add_test(tc, upload__rm_of_the_ended_job_ends_the_upload_over_it);
+    tcase_add_test(tc, upload__an_editor_writes_over_its_backup);
+    tcase_add_test(tc, upload__a_temporary_name_takes_anything_and_becomes_no_job);
+    tcase_add_test(tc, jobs_rename__from_a_temporary_name_submits);
+    tcase_add_test(tc, jobs_rename__while_it_is_open_waits_for_the_writer);
+    tcase_add_test(tc, jobs_rename__a_bad_file_keeps_its_temporary_name);
+    tcase_add_test(tc, jobs_rename__of_an_empty_file_is_refused);
+    tcase_add_test(tc, upload_write__more_than_the_store_may_hold);
+    tcase_add_test(tc, upload_write__a_file_that_may_not_grow);
+    tcase_add_test(tc, upload__many_threads_on_few_names);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}
