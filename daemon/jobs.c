@@ -244,7 +244,7 @@ void table_drop(struct jobs *jobs, struct job *job)
         job->overwriter = NULL;
     }
     job->over = NULL;
-    if (job->state == JOB_CANCELLED && job->in_engines > 0)
+    if (job->state == JOB_CANCELLED && (job->in_engines[0] | job->in_engines[1]))
         return;
     if (job->in_table)
         table_remove(jobs, job);

@@ -20,6 +20,7 @@
 #define NAME_BUCKETS 16384
 #define READERS_MAX 8     /* uploads that are decoded as they arrive; others when they are judged */
 #define REJECTED_MAX 1000 /* refused uploads that are remembered */
+#define PARTITIONS_MAX 128 /* of a job; no registered proof has more than 126 */
 
 /* One entry of the table: a file being received, a job, or what is left of one while an engine still
  * works on it. Small, for there are many that have ended: the rest is on disk. All fields are guarded
@@ -43,7 +44,7 @@ struct job {
     struct job *next_by_name, *next_told;
     uint32_t uid, gid, mode;
     uint32_t partitions, partitions_done;
-    uint32_t in_engines; /* partitions that engines took under this id and still have */
+    uint64_t in_engines[2]; /* a bit for each partition that an engine took under this id and still has */
     uint32_t refs;       /* the table, the spool, the list of those to tell, and calls in progress */
     int32_t node;
     uint8_t content_id[DIGEST_BYTES];

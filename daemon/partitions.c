@@ -517,7 +517,7 @@ static void slot_take(struct jobs *jobs, struct run *run, uint32_t partition, in
 
     slot->state = SLOT_SYNTHESIZING;
     slot->taken_as = home->id;
-    home->in_engines++;
+    home->in_engines[partition / 64] |= (uint64_t)1 << partition % 64;
     run->node = node;
     for (struct job *m = run->members; m; m = m->next_member) {
         if (!m->started_ns)
@@ -635,12 +635,13 @@ static struct run *run_of_job(struct jobs *jobs, const struct job *job)
     return job->gone ? run_of_content(jobs, job->content_id) : NULL;
 }
 
-/* With lock: partition `i` of `job` has left its engine. A cancelled job goes with the last one. */
-static void let_go(struct jobs *jobs, struct job *job)
+/* With lock: a partition of `job` has left its engine. A cancelled job goes with the last one. */
+static void let_go(struct jobs *jobs, struct job *job, uint32_t partition)
 {
-    if (job->in_engines > 0)
-        job->in_engines--;
-    if (job->gone && job->in_engines == 0)
+    if (partition >= PARTITIONS_MAX)
+        return;
+    job->in_engines[partition / 64] &= ~((uint64_t)1 << partition % 64);
+    if (job->gone && !(job->in_engines[0] | job->in_engines[1]))
         table_drop(jobs, job);
 }
 
@@ -657,8 +658,8 @@ static struct slot *slot_back(struct jobs *jobs, uint64_t id, uint32_t partition
         if (in_engine(slot))
             slot->state = SLOT_WAITING;
     }
-    if (job && (its || !slot))
-        let_go(jobs, job);
+    if (job)
+        let_go(jobs, job, partition);
     *out = run;
     return slot;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -465,6 +466,188 @@ START_TEST(jobs_open__ends_what_had_all_its_partitions)
 }
 END_TEST
 
+/* ---- threads ---- */
+
+#define THREADS 4
+#define STEPS 400
+
+struct user {
+    pthread_t thread;
+    uint64_t state; /* xorshift */
+    struct partition_work held[4];
+    size_t held_len;
+};
+
+static unsigned pick(struct user *u, unsigned below)
+{
+    u->state ^= u->state << 13;
+    u->state ^= u->state >> 7;
+    u->state ^= u->state << 17;
+    return (unsigned)(u->state >> 20) % below;
+}
+
+static const char *pick_name(struct user *u)
+{
+    static const char *const names[] = {"a", "b", "c", "d", ".t", "e~"};
+
+    return names[pick(u, ARRAY_LEN(names))];
+}
+
+/* Writes a file, whole or not, as far as others let it. */
+static void user_copies(struct user *u)
+{
+    struct upload_owner owner = {.mode = 0600};
+    char text[FAKE_DOCUMENT_BYTES];
+    struct job_info info;
+    struct upload *up;
+    const char *name = pick_name(u);
+
+    if (jobs_find(js->jobs, name, &info) < 0 && jobs_create_file(js->jobs, name, &owner, &info) < 0)
+        return;
+    if (upload_open(js->jobs, info.id, &up) < 0)
+        return;
+    fake_document(text, (int)pick(u, 3));
+    size_t len = strlen(text), part = pick(u, 4) ? len : len / 2;
+    upload_truncate(up, 0);
+    upload_write(up, text, part / 2, 0);
+    upload_write(up, text + part / 2, part - part / 2, part / 2);
+    if (pick(u, 4))
+        upload_judge(up);
+    if (!pick(u, 6))
+        upload_write(up, "c", 1, 0);
+    upload_close(up, !pick(u, 8));
+}
+
+static void user_changes(struct user *u)
+{
+    struct job_info info;
+
+    if (jobs_find(js->jobs, pick_name(u), &info) < 0)
+        return;
+    switch (pick(u, 4)) {
+    case 0:
+        jobs_remove(js->jobs, info.id);
+        break;
+    case 1:
+        jobs_set_priority(js->jobs, info.id, (enum job_priority)pick(u, JOB_PRIORITIES));
+        break;
+    default:
+        jobs_rename(js->jobs, info.id, pick_name(u));
+    }
+}
+
+static void user_looks(struct user *u)
+{
+    struct job_info info[8];
+    struct jobs_totals totals;
+    uint8_t byte, *proof;
+    char *text;
+    size_t len;
+
+    jobs_totals(js->jobs, &totals);
+    size_t n = jobs_list(js->jobs, pick(u, 50), info, ARRAY_LEN(info));
+    for (size_t i = 0; i < n; i++) {
+        jobs_read_file(js->jobs, info[i].id, &byte, 1, 0);
+        if (jobs_proof(js->jobs, info[i].id, &proof, &len) == 0)
+            free(proof);
+        if (jobs_error(js->jobs, info[i].id, &text) == 0)
+            free(text);
+        if (jobs_report(js->jobs, info[i].id, &text) == 0)
+            free(text);
+    }
+}
+
+static void user_let_go(struct user *u)
+{
+    struct partition_report report = js_report();
+    struct partition_work w = u->held[--u->held_len];
+    uint8_t proof[192];
+
+    jobs_partition_stage(js->jobs, w.job, w.partition, PARTITION_PROVING);
+    if (!pick(u, 60))
+        jobs_partition_failed(js->jobs, w.job, w.partition, -EIO, "bad luck");
+    else if (jobs_cancelled(js->jobs, w.job) || !pick(u, 8))
+        jobs_partition_returned(js->jobs, w.job, w.partition);
+    else {
+        js_fill_proof(proof, 7, w.partition);
+        ck_assert_int_eq(jobs_partition_done(js->jobs, w.job, w.partition, proof, &report), 0);
+    }
+}
+
+static void user_proves(struct user *u)
+{
+    while (u->held_len < ARRAY_LEN(u->held) &&
+           jobs_take_partition(js->jobs, 0, &u->held[u->held_len]) == 0)
+        close(u->held[u->held_len++].c1_fd);
+    while (u->held_len > 0 && pick(u, 8))
+        user_let_go(u);
+}
+
+static void *user_lives(void *arg)
+{
+    struct user *u = arg;
+
+    for (int i = 0; i < STEPS; i++) {
+        unsigned what = pick(u, 10);
+        if (what < 3)
+            user_copies(u);
+        else if (what < 5)
+            user_changes(u);
+        else if (what < 6)
+            user_looks(u);
+        else
+            user_proves(u);
+    }
+    while (u->held_len > 0)
+        user_let_go(u);
+    return NULL;
+}
+
+/* Nothing is left in the queue or in an engine, and the disk says the same as the table. */
+START_TEST(jobs__many_threads_do_everything_at_once)
+{
+    static struct user users[THREADS];
+    struct job_info before[32], after[32];
+    struct jobs_totals totals;
+    size_t kept = 0;
+
+    js->opt.changed = NULL;
+    job_store_reopen(js);
+    for (int i = 0; i < THREADS; i++) {
+        users[i] = (struct user){.state = 0x9e3779b97f4a7c15u * (uint64_t)(i + 1)};
+        pthread_create(&users[i].thread, NULL, user_lives, &users[i]);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(users[i].thread, NULL);
+    js_prove_all(js);
+    jobs_totals(js->jobs, &totals);
+    ck_assert_uint_gt(totals.done_ever, 0);
+    ck_assert_uint_gt(totals.failed_ever, 0);
+    for (int i = JOB_QUEUED; i < JOB_STATES; i++) {
+        if (i != JOB_DONE && i != JOB_FAILED)
+            ck_assert_msg(totals.by_state[i] == 0, "%u are left in state %s", totals.by_state[i],
+                          job_state_name((enum job_state)i));
+    }
+    size_t n = jobs_list(js->jobs, 0, before, ARRAY_LEN(before));
+    for (size_t i = 0; i < n; i++) {
+        if (before[i].state == JOB_DONE || before[i].state == JOB_FAILED)
+            before[kept++] = before[i];
+    }
+    job_store_reopen(js);
+    ck_assert_uint_eq(jobs_list(js->jobs, 0, after, ARRAY_LEN(after)), kept);
+    for (size_t i = 0; i < kept; i++) {
+        ck_assert_uint_eq(after[i].id, before[i].id);
+        ck_assert_str_eq(after[i].name, before[i].name);
+        ck_assert_int_eq(after[i].state, before[i].state);
+        ck_assert_int_eq(after[i].priority, before[i].priority);
+        if (after[i].state == JOB_DONE)
+            check_proof(after[i].name, 7);
+    }
+    printf("%llu jobs done, %llu failed, %zu kept\n", (unsigned long long)totals.done_ever,
+           (unsigned long long)totals.failed_ever, kept);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("partitions");
@@ -488,6 +671,7 @@ int main(void)
     tcase_add_test(tc, jobs_partition_done__waits_in_memory_for_a_full_disk);
     tcase_add_test(tc, jobs_tick__does_what_the_disk_refused);
     tcase_add_test(tc, jobs_open__ends_what_had_all_its_partitions);
+    tcase_add_test(tc, jobs__many_threads_do_everything_at_once);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }
