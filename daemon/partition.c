@@ -6,6 +6,7 @@
 
 #include "daemon/log.h"
 #include "numa/circuit/graph.h"
+#include "numa/circuit/witness.h"
 
 static double now_ms(void)
 {

@@ -9,7 +9,7 @@
 #include "gpu/backend.h"
 #include "gpu/srs.h"
 #include "gpu/verify.h"
-#include "numa/circuit/witness.h"
+#include "numa/circuit/assignment.h"
 
 /* The sums that do not depend on r and s: what takes the time. */
 struct groth16_sums {
