@@ -15,6 +15,12 @@
 enum ntt_kind { NTT_FORWARD, NTT_INVERSE, NTT_COSET, NTT_COSET_INVERSE };
 
 struct backend;
+struct srs;
+struct assignment;
+struct groth16_sums;
+
+/* As in srs_options: bytes of a stage. */
+typedef void (*backend_progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
 
 struct backend_ops {
     const char *name; /* "cpu" */
@@ -25,6 +31,13 @@ struct backend_ops {
                   size_t len, struct errmsg *err);
     int (*msm_g2)(struct backend *be, g2_t *out, const g2_affine_t *bases, const fr_t *scalars,
                   size_t len, struct errmsg *err);
+    /* NULL, or all of groth16_sums once counts are checked, by a backend that keeps parameters in memory of its own. `w` is
+     * not written to. -EBADMSG when a transform was wrong. */
+    int (*sums)(struct backend *be, const struct srs *srs, const struct assignment *w,
+                struct groth16_sums *out, struct errmsg *err);
+    /* NULL, or brings parameters where sums needs them, which does it unasked the first time. progress may be NULL. */
+    int (*load)(struct backend *be, const struct srs *srs, backend_progress progress,
+                void *progress_ctx, struct errmsg *err);
     void (*destroy)(struct backend *be);
 };
 

@@ -20,7 +20,7 @@
 
 struct idle_backend {
     struct backend base;
-    unsigned sums;     /* how often a G2 sum was asked for: one in each proof */
+    unsigned sums;      /* how often a G2 sum was asked for: one in each proof */
     bool bad_transform; /* leaves something in h's last place */
     int code;
 };
@@ -37,16 +37,16 @@ static int idle_ntt(struct backend *be, fr_t *v, uint32_t log2_len, enum ntt_kin
     return 0;
 }
 
-static int idle_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases,
-                       const fr_t *scalars, size_t len, struct errmsg *err)
+static int idle_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases, const fr_t *scalars,
+                       size_t len, struct errmsg *err)
 {
     (void)be, (void)bases, (void)scalars, (void)len, (void)err;
     *out = *blst_p1_generator();
     return 0;
 }
 
-static int idle_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases,
-                       const fr_t *scalars, size_t len, struct errmsg *err)
+static int idle_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, const fr_t *scalars,
+                       size_t len, struct errmsg *err)
 {
     struct idle_backend *idle = (struct idle_backend *)be;
 
@@ -56,7 +56,8 @@ static int idle_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases,
     return idle->code ? errmsg_set(err, idle->code, "made to fail") : 0;
 }
 
-static const struct backend_ops idle_ops = {"idle", idle_ntt, idle_msm_g1, idle_msm_g2, NULL};
+static const struct backend_ops idle_ops = {
+    .name = "idle", .ntt = idle_ntt, .msm_g1 = idle_msm_g1, .msm_g2 = idle_msm_g2};
 
 static struct idle_backend idle;
 static struct srs srs;
