@@ -25,11 +25,27 @@ BLST := $(if $(BLST_SRC),$(BLST_SRC),build/deps/blst)
 BLST_LIB := $(BUILD)/blst/libblst.a
 
 OUR_CFLAGS = -std=c11 -O2 -g $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
-	-D_GNU_SOURCE -DFUSE_USE_VERSION=312 -pthread $(PKG_CFLAGS) -MMD -MP
+	-D_GNU_SOURCE -DFUSE_USE_VERSION=312 -DPROOFD_LIBDIR=\"$(PREFIX)/lib/proofd\" -pthread $(PKG_CFLAGS) -MMD -MP
 # C++ only where CUDA is near: the tests of code that host and device share.
 OUR_CXXFLAGS = -std=c++17 -O2 -g $(BASELINE) $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(SANFLAGS) \
 	-I. -isystem $(BLST)/bindings -D_GNU_SOURCE -pthread $(PKG_CFLAGS) -MMD -MP
 LIBS = $(BLST_LIB) $(PKG_LIBS) -lpthread -lm
+
+# CUDA: one shared object, opened at run time by gpu/backend_cuda.c. CUDA_ARCHS: compute capabilities without the dot, or `all`;
+# PTX of the last one serves later chips.
+NVCC ?= $(shell command -v nvcc)
+CUDA_ARCHS ?= 90
+CUDA_ALL_ARCHS := 80 86 89 90 100 120
+CUDA_ARCH_LIST := $(if $(filter all,$(CUDA_ARCHS)),$(CUDA_ALL_ARCHS),$(CUDA_ARCHS))
+CUDA_GENCODE := $(foreach a,$(CUDA_ARCH_LIST),-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_$(lastword $(CUDA_ARCH_LIST)),code=compute_$(lastword $(CUDA_ARCH_LIST))
+comma := ,
+OUR_NVCCFLAGS = -std=c++17 -O3 $(CUDA_GENCODE) -I. -isystem $(BLST)/bindings -D_GNU_SOURCE -MMD -MP \
+	-Xcompiler -fPIC,-g,-Wall,-Wextra,-Wno-unknown-pragmas,-pthread$(if $(CI),$(comma)-Werror)
+CUDA_OBJS := $(patsubst %.cu,$(BUILD)/%.o,$(wildcard gpu/cuda/*.cu))
+CUDA_LIB := $(if $(NVCC),$(if $(CUDA_OBJS),$(BUILD)/libproofd-cuda.so))
+GPU_TESTS := $(patsubst %.cu,$(BUILD)/%,$(wildcard tests/gpu/test_*.cu)) $(patsubst %.c,$(BUILD)/%,$(wildcard tests/gpu/test_*.c))
+GPU_BENCHES := $(patsubst %.cu,$(BUILD)/%,$(wildcard tests/gpu/bench_*.cu))
 
 PROGRAM_SRCS := daemon/main.c daemon/engine.c daemon/ctl.c
 LIB_SRCS := $(filter-out $(PROGRAM_SRCS),$(wildcard numa/*.c numa/circuit/*.c gpu/*.c gpu/cpu/*.c \
@@ -48,11 +64,13 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all check check-unit check-system check-sanitized check-threads unit-tests system-helpers benches fuzzers bench fuzz lint format install demo clean deps
+.PHONY: all cuda check check-gpu bench-gpu gpu-tests gpu-benches check-unit check-system check-sanitized check-threads unit-tests system-helpers benches fuzzers bench fuzz lint format install demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: $(PROGRAMS)
+
+cuda: $(CUDA_LIB)
 
 $(BUILD)/%.o: %.c | $(BLST)/bindings/blst.h
 	@mkdir -p $(@D)
@@ -66,6 +84,11 @@ $(BUILD)/%.o: %.cc | $(BLST)/bindings/blst.h
 
 # Vectorized twins of plain code, chosen at run time.
 $(BUILD)/%_avx2.o: OUR_CFLAGS += $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
+
+$(BUILD)/%.o: %.cu | $(BLST)/bindings/blst.h
+	@mkdir -p $(@D)
+	@$(if $(Q),echo "  NVCC  $<")
+	$(Q)$(NVCC) $(OUR_NVCCFLAGS) $(NVCCFLAGS) -c $< -o $@
 
 $(LIB): $(LIB_OBJS)
 	@rm -f $@
@@ -115,6 +138,27 @@ $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 	$(say)
 	$(link) $(LIBS)
 
+# Test and bench programs that hold the kernels themselves, linked so that they run on machines without our libraries.
+$(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.o $(CUDA_OBJS) $(TEST_LIB) $(LIB) $(BLST_LIB)
+	$(say)
+	$(Q)$(NVCC) $(NVCCFLAGS) $(filter %.o,$^) $(TEST_LIB) $(LIB) $(BLST_LIB) -o $@ $(GPU_TEST_LIBS)
+
+GPU_TEST_LIBS = -Xlinker -Bstatic $(shell pkg-config --libs-only-l check | sed 's/-lcheck_pic/-lcheck/') -lcrypto -lzstd -lz \
+	-lnuma -Xlinker -Bdynamic -lm -lpthread -lrt -ldl
+
+# C code that the object needs too, compiled once more as position-independent code; the object keeps it all to itself.
+CUDA_PIC_OBJS := $(BUILD)/pic/numa/base.o $(BUILD)/pic/numa/workers.o
+
+$(BUILD)/pic/%.o: %.c | $(BLST)/bindings/blst.h
+	@mkdir -p $(@D)
+	@$(if $(Q),echo "  CC    $< (PIC)")
+	$(Q)$(CC) $(OUR_CFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+
+$(BUILD)/libproofd-cuda.so: $(CUDA_OBJS) $(CUDA_PIC_OBJS) $(BLST_LIB)
+	$(say)
+	$(Q)$(NVCC) -shared $(NVCCFLAGS) $(filter %.o,$^) $(BLST_LIB) -o $@ -Xlinker --version-script=gpu/cuda/exports.map \
+		-Xcompiler -static-libstdc++,-static-libgcc
+
 # Fuzzers: clang with libFuzzer, everything instrumented, in a BUILD of its own (make fuzz).
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 	$(say)
@@ -142,6 +186,16 @@ check:
 	@tests/lib/packages.sh check
 	@$(MAKE) --no-print-directory all unit-tests system-helpers
 	@BUILD=$(BUILD) tests/run.sh unit system
+
+# On a machine with a GPU; elsewhere each test says so and is skipped.
+gpu-tests: $(GPU_TESTS)
+gpu-benches: $(GPU_BENCHES)
+
+check-gpu: gpu-tests
+	@BUILD=$(BUILD) tests/run.sh gpu
+
+bench-gpu: gpu-benches
+	@set -e; for b in $(GPU_BENCHES); do $$b; done
 
 check-unit: unit-tests
 	@BUILD=$(BUILD) tests/run.sh unit

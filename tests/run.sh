@@ -64,6 +64,11 @@ for kind in "$@"; do
             [ -x "$t" ] && [ -f "$t" ] && case $t in *.o | *.d) ;; *) run "unit/$(basename "$t")" "$t" ;; esac
         done
         ;;
+    gpu)
+        for t in "$BUILD"/tests/gpu/test_*; do
+            [ -x "$t" ] && [ -f "$t" ] && case $t in *.o | *.d) ;; *) run "gpu/$(basename "$t")" "$t" ;; esac
+        done
+        ;;
     system)
         for t in tests/system/test_*.sh; do
             [ -f "$t" ] && run "system/$(basename "$t" .sh)" bash "$t"

@@ -12,7 +12,8 @@ template <class F> struct affine {
 };
 typedef affine<fp> g1_point;
 typedef affine<fp2> g2_point;
-static_assert(sizeof(g1_point) == 96 && sizeof(g2_point) == 192, "the layout of blst's affine points");
+static_assert(sizeof(g1_point) == 96 && sizeof(g2_point) == 192,
+              "the layout of blst's affine points");
 
 template <class F> HOST_DEVICE bool is_infinity(const affine<F> &p)
 {

@@ -29,9 +29,9 @@ struct fr_constant {
     uint32_t w128[fr::LIMBS], w256[fr::LIMBS];
 };
 
-#define FR_MODULUS_LIMBS                                                                           \
+#define FR_MODULUS_LIMBS \
     0x00000001, 0xffffffff, 0xfffe5bfe, 0x53bda402, 0x09a1d805, 0x3339d808, 0x299d7d48, 0x73eda753
-#define FR_MODULUS_DOUBLED_LIMBS                                                                   \
+#define FR_MODULUS_DOUBLED_LIMBS \
     0x00000002, 0xfffffffe, 0xfffcb7fd, 0xa77b4805, 0x1343b00a, 0x6673b010, 0x533afa90, 0xe7db4ea6
 
 HOST_DEVICE fr fr_modulus()
@@ -120,7 +120,8 @@ DEVICE void fr_first_row(uint32_t *acc, uint32_t b0, uint32_t b1, uint32_t b2, u
                          uint32_t a)
 {
     asm("mul.lo.u32 %0,%8,%12; mul.hi.u32 %1,%8,%12; mul.lo.u32 %2,%9,%12; mul.hi.u32 %3,%9,%12;"
-        "mul.lo.u32 %4,%10,%12; mul.hi.u32 %5,%10,%12; mul.lo.u32 %6,%11,%12; mul.hi.u32 %7,%11,%12;"
+        "mul.lo.u32 %4,%10,%12; mul.hi.u32 %5,%10,%12; mul.lo.u32 %6,%11,%12; mul.hi.u32 "
+        "%7,%11,%12;"
         : "=r"(acc[0]), "=r"(acc[1]), "=r"(acc[2]), "=r"(acc[3]), "=r"(acc[4]), "=r"(acc[5]),
           "=r"(acc[6]), "=r"(acc[7])
         : "r"(b0), "r"(b1), "r"(b2), "r"(b3), "r"(a));
@@ -339,10 +340,10 @@ HOST_DEVICE fr add(const fr &a, const fr &b)
         "selp.u32 %4,t4,%4,p; selp.u32 %5,t5,%5,p; selp.u32 %6,t6,%6,p; selp.u32 %7,t7,%7,p; }"
         : "=&r"(r.v[0]), "=&r"(r.v[1]), "=&r"(r.v[2]), "=&r"(r.v[3]), "=&r"(r.v[4]), "=&r"(r.v[5]),
           "=&r"(r.v[6]), "=&r"(r.v[7])
-        : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(a.v[4]), "r"(a.v[5]),
-          "r"(a.v[6]), "r"(a.v[7]), "r"(b.v[0]), "r"(b.v[1]), "r"(b.v[2]), "r"(b.v[3]),
-          "r"(b.v[4]), "r"(b.v[5]), "r"(b.v[6]), "r"(b.v[7]), "r"(m.v[0]), "r"(m.v[1]),
-          "r"(m.v[2]), "r"(m.v[3]), "r"(m.v[4]), "r"(m.v[5]), "r"(m.v[6]), "r"(m.v[7]));
+        : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(a.v[4]), "r"(a.v[5]), "r"(a.v[6]),
+          "r"(a.v[7]), "r"(b.v[0]), "r"(b.v[1]), "r"(b.v[2]), "r"(b.v[3]), "r"(b.v[4]), "r"(b.v[5]),
+          "r"(b.v[6]), "r"(b.v[7]), "r"(m.v[0]), "r"(m.v[1]), "r"(m.v[2]), "r"(m.v[3]), "r"(m.v[4]),
+          "r"(m.v[5]), "r"(m.v[6]), "r"(m.v[7]));
 #else
     fr sum;
     uint32_t carry = limbs_add<fr::LIMBS>(sum.v, a.v, b.v);
@@ -369,10 +370,10 @@ HOST_DEVICE fr sub(const fr &a, const fr &b)
         "@p addc.cc.u32 %6,%6,%30; @p addc.u32 %7,%7,%31; }"
         : "=&r"(r.v[0]), "=&r"(r.v[1]), "=&r"(r.v[2]), "=&r"(r.v[3]), "=&r"(r.v[4]), "=&r"(r.v[5]),
           "=&r"(r.v[6]), "=&r"(r.v[7])
-        : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(a.v[4]), "r"(a.v[5]),
-          "r"(a.v[6]), "r"(a.v[7]), "r"(b.v[0]), "r"(b.v[1]), "r"(b.v[2]), "r"(b.v[3]),
-          "r"(b.v[4]), "r"(b.v[5]), "r"(b.v[6]), "r"(b.v[7]), "r"(m.v[0]), "r"(m.v[1]),
-          "r"(m.v[2]), "r"(m.v[3]), "r"(m.v[4]), "r"(m.v[5]), "r"(m.v[6]), "r"(m.v[7]));
+        : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(a.v[4]), "r"(a.v[5]), "r"(a.v[6]),
+          "r"(a.v[7]), "r"(b.v[0]), "r"(b.v[1]), "r"(b.v[2]), "r"(b.v[3]), "r"(b.v[4]), "r"(b.v[5]),
+          "r"(b.v[6]), "r"(b.v[7]), "r"(m.v[0]), "r"(m.v[1]), "r"(m.v[2]), "r"(m.v[3]), "r"(m.v[4]),
+          "r"(m.v[5]), "r"(m.v[6]), "r"(m.v[7]));
 #else
     if (limbs_sub<fr::LIMBS>(r.v, a.v, b.v))
         limbs_add<fr::LIMBS>(r.v, r.v, m.v);
@@ -432,12 +433,16 @@ HOST_DEVICE fr fr_from_u32(uint32_t v)
     return mul(a, fr_r_squared());
 }
 
-/* Out of Montgomery form, canonical: the integer itself. */
+/* The integer 1: a product by it leaves Montgomery form. */
+HOST_DEVICE fr fr_integer_one()
+{
+    return {{1, 0, 0, 0, 0, 0, 0, 0}};
+}
+
+/* The integer itself, canonical. */
 HOST_DEVICE fr to_integer(const fr &a)
 {
-    const fr one = {{1, 0, 0, 0, 0, 0, 0, 0}};
-
-    return canonical(mul(a, one));
+    return canonical(mul(a, fr_integer_one()));
 }
 
 #endif

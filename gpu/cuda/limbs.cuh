@@ -15,7 +15,7 @@
 #define HOST_DEVICE __host__ __device__ __forceinline__
 #define DEVICE __device__ __forceinline__
 /* For rare paths: keeps their code out of the kernels. */
-#define HOST_DEVICE_CALL __host__ __device__ __noinline__
+#define HOST_DEVICE_CALL static __host__ __device__ __noinline__ __attribute__((unused))
 #define UNROLL _Pragma("unroll")
 #else
 #define HOST_DEVICE inline

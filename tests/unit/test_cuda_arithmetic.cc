@@ -13,8 +13,9 @@ extern "C" {
 #include "tests/lib/random_group.h"
 }
 
-static_assert(sizeof(fp) == sizeof(fp_t) && sizeof(fp2) == sizeof(fp2_t) && sizeof(fr) == sizeof(fr_t) &&
-                  sizeof(g1_point) == sizeof(g1_affine_t) && sizeof(g2_point) == sizeof(g2_affine_t),
+static_assert(sizeof(fp) == sizeof(fp_t) && sizeof(fp2) == sizeof(fp2_t) &&
+                  sizeof(fr) == sizeof(fr_t) && sizeof(g1_point) == sizeof(g1_affine_t) &&
+                  sizeof(g2_point) == sizeof(g2_affine_t),
               "one layout");
 
 static constexpr uint64_t SEED = 0x5eed0381;

@@ -1,0 +1,3 @@
+#include "gpu/cuda/msm_impl.cuh"
+
+MSM_INSTANTIATE(fp2);

@@ -1,0 +1,182 @@
+/*
+ * Speed of the primitives of the CUDA backend. One line a measurement: median of five runs after one, least and most. Every
+ * sum is checked by known logarithms.
+ *
+ * usage: bench_cuda [log2 of the longest vectors, 27]
+ */
+#include "tests/gpu/points.cuh"
+
+#include <chrono>
+#include <string>
+
+static constexpr uint64_t SEED = POINTS_SEED;
+static constexpr int RUNS = 5;
+static gpu device;
+static struct workers *all_workers;
+
+static double now_ms()
+{
+    return std::chrono::duration<double, std::milli>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+template <class Run>
+static double measure(const char *what, uint32_t log2_len, double items, Run run)
+{
+    std::vector<double> times;
+
+    run();
+    MUST_CUDA(cudaDeviceSynchronize());
+    for (int i = 0; i < RUNS; i++) {
+        double start = now_ms();
+        run();
+        MUST_CUDA(cudaDeviceSynchronize());
+        times.push_back(now_ms() - start);
+    }
+    std::sort(times.begin(), times.end());
+    double median = times[RUNS / 2];
+    printf("%-34s 2^%-2u %9.2f ms  [%.2f, %.2f]  %8.3f G/s\n", what, log2_len, median, times[0],
+           times[RUNS - 1], items / median / 1e6);
+    fflush(stdout);
+    return median;
+}
+
+__global__ void random_scalars_kernel(fr *out, uint32_t len, uint64_t seed)
+{
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < len; i += gridDim.x * blockDim.x) {
+        fr s;
+        for (int k = 0; k < 8; k += 2) {
+            uint64_t x = seed + ((uint64_t)i * 4 + k / 2) * 0x9e3779b97f4a7c15ull;
+            x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+            x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+            x ^= x >> 31;
+            s.v[k] = (uint32_t)x;
+            s.v[k + 1] = (uint32_t)(x >> 32);
+        }
+        s.v[7] &= 0x3fffffff;
+        out[i] = s;
+    }
+}
+
+/* ---- transforms ---- */
+
+static void bench_ntt(uint32_t log2_len)
+{
+    const size_t len = (size_t)1 << log2_len;
+    device_buffer<fr> v;
+    ntt_plan plain, coset;
+
+    MUST(v.allocate(len, err));
+    random_scalars_kernel<<<1024, 256>>>(v.ptr, (uint32_t)len, SEED);
+    MUST(ntt_plan_create(device, log2_len, false, fr_one(), fr_one(), &plain, err));
+    MUST(ntt_plan_create(device, log2_len, false, fr_from_u32(7), fr_one(), &coset, err));
+    measure("ntt to reversed", log2_len, (double)len,
+            [&] { MUST(ntt_to_reversed(device, plain, v.ptr, v.ptr, err)); });
+    measure("ntt to natural", log2_len, (double)len,
+            [&] { MUST(ntt_to_natural(device, plain, v.ptr, v.ptr, err)); });
+    measure("ntt to natural, coset", log2_len, (double)len,
+            [&] { MUST(ntt_to_natural(device, coset, v.ptr, v.ptr, err)); });
+}
+
+/* ---- sums ---- */
+
+template <class F> struct points {
+    table_logs logs;
+    device_buffer<affine<F>> d;
+};
+
+template <class F>
+static void bench_msm(const char *what, const points<F> &p, uint32_t log2_len, uint32_t at_once)
+{
+    const uint32_t len = 1u << log2_len;
+    device_buffer<fr> scalars;
+    device_buffer<char> memory;
+    scratch space;
+    typename host_group<F>::sum got;
+
+    MUST(scalars.allocate(len, err));
+    random_scalars_kernel<<<1024, 256>>>(scalars.ptr, len, SEED + log2_len);
+    MUST_CUDA(cudaDeviceSynchronize());
+    space.size = msm_scratch_bytes<F>(len, at_once);
+    MUST(memory.allocate(space.size, err));
+    space.base = memory.ptr;
+    msm_input<F> in = {p.d.ptr, scalars.ptr, fr_integer_one(), nullptr, nullptr, len};
+    const uint64_t allocations = device_counts().allocations;
+    double ms = measure(what, log2_len, len,
+                        [&] { MUST(msm<F>(device, in, space, all_workers, &got, err)); });
+    std::vector<fr> host = from_device(scalars.ptr, len, device);
+    table_sums want(p.logs);
+    for (size_t i = 0; i < len; i++)
+        want.add(i, as<fr_t>(host[i]));
+    printf("    %s; %.1f GB of scratch, %llu allocations; %.2f ms a million\n",
+           is_multiple(got, want.total()) ? "right" : "WRONG", (double)space.size / 1e9,
+           (unsigned long long)(device_counts().allocations - allocations), ms / len * 1e6);
+}
+
+template <class F> static void bench_sum(const char *what, const points<F> &p, uint32_t log2_len)
+{
+    const uint32_t len = 1u << log2_len;
+    struct random rng = {SEED};
+    std::vector<uint32_t> index;
+    device_buffer<uint32_t> d_index;
+    device_buffer<char> memory;
+    scratch space;
+    typename host_group<F>::sum got;
+
+    for (uint32_t i = 0; i < len; i++) /* every other point, on average */
+        if (random_u64(&rng) & 1)
+            index.push_back(i);
+    to_device(d_index, index, device);
+    space.size = sum_scratch_bytes<F>((uint32_t)index.size());
+    MUST(memory.allocate(space.size, err));
+    space.base = memory.ptr;
+    measure(what, log2_len, (double)index.size(), [&] {
+        MUST(sum_points<F>(device, p.d.ptr, d_index.ptr, (uint32_t)index.size(), space, &got, err));
+    });
+    table_sums want(p.logs);
+    for (uint32_t i : index)
+        want.add(i, fr_from_u64(1));
+    printf("    %s; %zu points\n", is_multiple(got, want.total()) ? "right" : "WRONG",
+           index.size());
+}
+
+int main(int argc, char **argv)
+{
+    const uint32_t longest = argc > 1 ? (uint32_t)atoi(argv[1]) : 27;
+
+    open_gpu_or_skip(device);
+    MUST(workers_create(0, &all_workers, err));
+    print_gpu_state();
+    for (uint32_t l : {20u, 22u, 24u, 27u})
+        if (l <= longest)
+            bench_ntt(l);
+    print_gpu_state();
+    {
+        points<fp> p;
+        make_points(device, all_workers, longest, p.logs, p.d);
+        for (uint32_t l : {16u, 18u, 20u, 21u, 22u, 24u, 26u, 27u})
+            if (l <= longest)
+                bench_msm("msm g1", p, l, 0);
+        bench_msm("msm g1, one window at once", p, longest, 1);
+        for (uint32_t at_once : {2u, 4u, 8u})
+            for (uint32_t l : {20u, 22u, 24u})
+                if (l <= longest)
+                    bench_msm(("msm g1, windows at once: " + std::to_string(at_once)).c_str(), p, l,
+                              at_once);
+        print_gpu_state();
+        bench_sum("sum of ones g1", p, longest);
+    }
+    {
+        points<fp2> p;
+        const uint32_t g2_longest = std::min(longest, 25u);
+        make_points(device, all_workers, g2_longest, p.logs, p.d);
+        for (uint32_t l : {16u, 18u, 20u, 22u, 24u})
+            if (l <= g2_longest)
+                bench_msm("msm g2", p, l, 0);
+        bench_sum("sum of ones g2", p, g2_longest);
+    }
+    print_gpu_state();
+    workers_destroy(all_workers);
+    return 0;
+}
