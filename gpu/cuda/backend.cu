@@ -1,0 +1,171 @@
+/*
+ * The CUDA backend as C sees it: gpu/backend.h over a prover, and transforms and sums over host memory, which are for tests
+ * and odd jobs. The one function that leaves the shared object is backend_cuda_open.
+ */
+#include "gpu/cuda/msm.cuh"
+#include "gpu/cuda/prover.cuh"
+
+#include <new>
+
+extern "C" {
+#include "gpu/backend_cuda.h"
+#include "gpu/groth16.h"
+}
+
+struct cuda_backend {
+    struct backend base;
+    prover on;
+    /* For calls over host memory: grows to what the largest of them needs. */
+    device_buffer<char> memory;
+    ntt_plan plan; /* of the last transform */
+    enum ntt_kind plan_kind;
+};
+
+static cuda_backend *cuda_of(struct backend *be)
+{
+    return (cuda_backend *)be;
+}
+
+/* Memory for a call of `bytes`. */
+static int call_space(cuda_backend &be, size_t bytes, scratch *out, struct errmsg *err)
+{
+    CUDA_TRY(cudaSetDevice(be.on.g.index), err);
+    if (be.memory.len < bytes)
+        TRY(be.memory.allocate(bytes, err));
+    out->base = be.memory.ptr;
+    out->size = be.memory.len;
+    out->used = 0;
+    return 0;
+}
+
+static int plan_for(cuda_backend &be, uint32_t log2_len, enum ntt_kind kind, struct errmsg *err)
+{
+    const fr one = fr_one(), seven = fr_from_u32(7);
+    const bool backward = kind == NTT_INVERSE || kind == NTT_COSET_INVERSE;
+    const fr factor = backward ? inverse(power(fr_from_u32(2), log2_len)) : one;
+    const fr shift = kind == NTT_COSET ? seven : kind == NTT_COSET_INVERSE ? inverse(seven) : one;
+
+    if (be.plan.log2_len == log2_len && be.plan_kind == kind)
+        return 0;
+    be.plan_kind = kind;
+    int ret = ntt_plan_create(be.on.g, log2_len, backward, shift, factor, &be.plan, err);
+    if (ret < 0)
+        be.plan.release();
+    return ret;
+}
+
+static int cuda_ntt(struct backend *backend, fr_t *v, uint32_t log2_len, enum ntt_kind kind,
+                    struct errmsg *err)
+{
+    cuda_backend &be = *cuda_of(backend);
+    gpu &g = be.on.g;
+    const size_t len = (size_t)1 << log2_len;
+    scratch space;
+
+    if (log2_len == 0)
+        return 0; /* all four are the identity */
+    if (log2_len > NTT_LOG2_MAX)
+        return errmsg_set(err, -EINVAL, "a transform of 2^%u exceeds 2^%u", log2_len, NTT_LOG2_MAX);
+    TRY(call_space(be, 2 * len * sizeof(fr) + 512, &space, err));
+    TRY(plan_for(be, log2_len, kind, err));
+    fr *d_v = space.take<fr>(len), *d_turned = space.take<fr>(len);
+    TRY(be.on.up.copy(d_v, v, len * sizeof(fr), err));
+    TRY(be.on.up.before(g.main, err));
+    if (kind ==
+        NTT_COSET) { /* the shift belongs to the side in reversed order: here what comes in */
+        TRY(ntt_reverse(g, log2_len, d_v, d_turned, err));
+        TRY(ntt_to_natural(g, be.plan, d_turned, d_turned, err));
+    } else {
+        TRY(ntt_to_reversed(g, be.plan, d_v, d_v, err));
+        TRY(ntt_reverse(g, log2_len, d_v, d_turned, err));
+    }
+    CUDA_TRY(cudaMemcpyAsync(v, d_turned, len * sizeof(fr), cudaMemcpyDeviceToHost, g.main.handle),
+             err);
+    CUDA_TRY(cudaStreamSynchronize(g.main.handle), err);
+    return 0;
+}
+
+template <class F>
+static int host_msm(cuda_backend &be, typename host_group<F>::sum *out,
+                    const typename host_group<F>::affine_point *bases, const fr_t *scalars,
+                    size_t len, struct errmsg *err)
+{
+    scratch space;
+
+    if (len > 1u << NTT_LOG2_MAX)
+        return errmsg_set(err, -EINVAL, "a sum of %zu terms exceeds 2^%u", len, NTT_LOG2_MAX);
+    CUDA_TRY(cudaSetDevice(be.on.g.index), err);
+    const size_t inputs = len * (sizeof(affine<F>) + sizeof(fr)) + 512;
+    TRY(call_space(be, inputs + msm_scratch_bytes<F>((uint32_t)len, len > 1u << 24 ? 1 : 0), &space,
+                   err));
+    affine<F> *d_bases = space.take<affine<F>>(len);
+    fr *d_scalars = space.take<fr>(len);
+    TRY(be.on.up.copy(d_bases, bases, len * sizeof(affine<F>), err));
+    TRY(be.on.up.copy(d_scalars, scalars, len * sizeof(fr), err));
+    TRY(be.on.up.before(be.on.g.main, err));
+    const msm_input<F> in = {d_bases, d_scalars, fr_integer_one(), nullptr, nullptr, (uint32_t)len};
+    int ret = msm<F>(be.on.g, in, space, be.on.workers, out, err);
+    if (ret < 0)
+        be.on.g.drain();
+    return ret;
+}
+
+static int cuda_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases, const fr_t *scalars,
+                       size_t len, struct errmsg *err)
+{
+    return host_msm<fp>(*cuda_of(be), out, bases, scalars, len, err);
+}
+
+static int cuda_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, const fr_t *scalars,
+                       size_t len, struct errmsg *err)
+{
+    return host_msm<fp2>(*cuda_of(be), out, bases, scalars, len, err);
+}
+
+static int cuda_sums(struct backend *be, const struct srs *srs, const struct assignment *w,
+                     struct groth16_sums *out, struct errmsg *err)
+{
+    return cuda_of(be)->on.sums(srs, w, out, err);
+}
+
+static int cuda_load(struct backend *be, const struct srs *srs, backend_progress progress,
+                     void *progress_ctx, struct errmsg *err)
+{
+    return cuda_of(be)->on.load(srs, progress, progress_ctx, err);
+}
+
+static void cuda_destroy(struct backend *be)
+{
+    cudaSetDevice(cuda_of(be)->on.g.index);
+    delete cuda_of(be);
+}
+
+static const struct backend_ops cuda_ops = {"cuda",    cuda_ntt,  cuda_msm_g1, cuda_msm_g2,
+                                            cuda_sums, cuda_load, cuda_destroy};
+
+extern "C" __attribute__((visibility("default"))) int backend_cuda_open(uint32_t abi, int device,
+                                                                        struct workers *workers,
+                                                                        struct backend **out,
+                                                                        struct errmsg *err)
+{
+    int devices = 0;
+
+    if (abi != BACKEND_CUDA_ABI)
+        return errmsg_set(err, -EINVAL, "the CUDA object is of another version (%u, not %u)",
+                          BACKEND_CUDA_ABI, abi);
+    CUDA_TRY(cudaGetDeviceCount(&devices), err);
+    if (device < 0 || device >= devices)
+        return errmsg_set(err, -ENODEV, "there is no GPU %d, only %d of them", device, devices);
+    cuda_backend *be = new (std::nothrow) cuda_backend;
+    if (!be)
+        return errmsg_set(err, -ENOMEM, "no memory for a backend");
+    be->base.ops = &cuda_ops;
+    be->base.workers = workers;
+    int ret = be->on.open(device, workers, err);
+    if (ret < 0) {
+        delete be;
+        return ret;
+    }
+    *out = &be->base;
+    return 0;
+}
