@@ -14,8 +14,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "gpu/cpu/pages.h"
 #include "gpu/domain.h"
+#include "numa/memory.h"
 
 #define CHUNK 16384
 
@@ -87,7 +87,7 @@ static fr_t vanishing_inverse(uint32_t log2_domain)
 static int compute_h(struct backend *be, struct assignment *w, struct errmsg *err)
 {
     size_t m = (size_t)1 << w->log2_domain;
-    fr_t *c = pages_alloc(m * sizeof(*c));
+    fr_t *c = memory_alloc(m, sizeof(*c));
 
     if (!c)
         return errmsg_set(err, -ENOMEM, "no memory for the domain of %zu elements", m);
@@ -171,7 +171,7 @@ static int sum_variables(struct backend *be, const struct srs *srs, const struct
 
     if (ret < 0)
         return ret;
-    fr_t *scalars = pages_alloc(len * sizeof(*scalars));
+    fr_t *scalars = memory_alloc(len, sizeof(*scalars));
     if (!scalars)
         return errmsg_set(err, -ENOMEM, "no memory for %zu scalars", len);
     ret = sum_dense(be, srs, w, scalars, out, err);

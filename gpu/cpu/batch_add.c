@@ -7,9 +7,6 @@
 #include "gpu/cpu/batch_add_avx2.h"
 #include "gpu/cpu/features.h"
 
-/* Pairs ahead whose points are asked for while one is worked on: bases lie anywhere in some hundred megabytes. */
-#define PREFETCH_AHEAD 8
-
 enum step {
     STEP_CHORD,   /* two points with different x */
     STEP_TANGENT, /* twice the same point */
@@ -42,16 +39,6 @@ static fp2_t fp2_one(void)
     return out;
 }
 
-static inline void prefetch_pair(const struct add_pair *pair, size_t point_bytes)
-{
-    for (size_t at = 0; at < point_bytes; at += 64) {
-        __builtin_prefetch((const char *)pair->a + at);
-        __builtin_prefetch((const char *)pair->b + at);
-    }
-    __builtin_prefetch((const char *)pair->a + point_bytes - 1);
-    __builtin_prefetch((const char *)pair->b + point_bytes - 1);
-}
-
 #define GROUP g1
 #define FIELD fp
 #include "gpu/cpu/batch_add_impl.h"
@@ -70,13 +57,12 @@ static inline bool g1_chord_surely(const struct add_pair *pair)
 }
 
 /* Chords go four side by side, what remains one by one. */
-static void g1_add_batch_wide(const struct add_pair *pairs, size_t len, struct batch_scratch *s)
+static void g1_add_batch_wide(const struct add_pair *pairs, size_t len,
+                              const struct add_pairs_next *next, struct batch_scratch *s)
 {
     size_t chords = 0, others = 0;
 
     for (size_t i = 0; i < len; i++) {
-        if (i + PREFETCH_AHEAD < len)
-            prefetch_pair(&pairs[i + PREFETCH_AHEAD], sizeof(g1_affine_t));
         if (g1_chord_surely(&pairs[i]))
             s->chords[chords++] = &pairs[i];
         else
@@ -84,21 +70,50 @@ static void g1_add_batch_wide(const struct add_pair *pairs, size_t len, struct b
     }
     while (chords % 4)
         s->others[others++] = *s->chords[--chords];
-    g1_add_chords_avx2(s->chords, chords, s);
-    g1_add_batch(s->others, others, s);
+    g1_add_chords_avx2(s->chords, chords, next, s);
+    g1_add_batch(s->others, others, NULL, s);
+}
+
+/* What follows piece [at, at + n) of pairs: more of them, or what the caller said comes next. */
+static struct add_pairs_next following(const struct add_pair *pairs, size_t len, size_t end,
+                                       const struct add_pair *next, size_t next_len, size_t max)
+{
+    if (end < len)
+        return (struct add_pairs_next){pairs + end, min_size(max, len - end)};
+    return (struct add_pairs_next){next, min_size(max, next_len)};
+}
+
+void g1_add_pairs_ahead(const struct add_pair *pairs, size_t len, const struct add_pair *next,
+                        size_t next_len, struct batch_scratch *scratch)
+{
+    const size_t max = BATCH_ADD_LEN_G1;
+    bool wide = cpu_has_avx2();
+
+    for (size_t i = 0; i < len; i += max) {
+        size_t n = min_size(max, len - i);
+        struct add_pairs_next after = following(pairs, len, i + n, next, next_len, max);
+        (wide ? g1_add_batch_wide : g1_add_batch)(pairs + i, n, &after, scratch);
+    }
+}
+
+void g2_add_pairs_ahead(const struct add_pair *pairs, size_t len, const struct add_pair *next,
+                        size_t next_len, struct batch_scratch *scratch)
+{
+    const size_t max = BATCH_ADD_LEN_G2;
+
+    for (size_t i = 0; i < len; i += max) {
+        size_t n = min_size(max, len - i);
+        struct add_pairs_next after = following(pairs, len, i + n, next, next_len, max);
+        g2_add_batch(pairs + i, n, &after, scratch);
+    }
 }
 
 void g1_add_pairs(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch)
 {
-    bool wide = cpu_has_avx2();
-
-    for (size_t i = 0; i < len; i += BATCH_ADD_LEN_G1)
-        (wide ? g1_add_batch_wide : g1_add_batch)(pairs + i, min_size(BATCH_ADD_LEN_G1, len - i),
-                                                  scratch);
+    g1_add_pairs_ahead(pairs, len, NULL, 0, scratch);
 }
 
 void g2_add_pairs(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch)
 {
-    for (size_t i = 0; i < len; i += BATCH_ADD_LEN_G2)
-        g2_add_batch(pairs + i, min_size(BATCH_ADD_LEN_G2, len - i), scratch);
+    g2_add_pairs_ahead(pairs, len, NULL, 0, scratch);
 }

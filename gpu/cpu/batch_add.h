@@ -16,7 +16,7 @@
 #include "gpu/curve.h"
 
 /* Additions that share one inversion. More at a time are cut into pieces of this length. */
-#define BATCH_ADD_LEN_G1 1024
+#define BATCH_ADD_LEN_G1 512
 #define BATCH_ADD_LEN_G2 512
 
 /* *out = (negate_a ? -*a : *a) + (negate_b ? -*b : *b), over points of the group whose function takes it.
@@ -27,7 +27,7 @@ struct add_pair {
     bool negate_a, negate_b;
 };
 
-/* What additions in flight need; the contents mean nothing between calls. About 200 KiB: keep it on the heap, one
+/* What additions in flight need; the contents mean nothing between calls. About 90 KiB: keep it on the heap, one
  * for each thread. */
 #define BATCH_SCRATCH_BYTES (BATCH_ADD_LEN_G1 * 128 + 64)
 struct batch_scratch {
@@ -48,6 +48,13 @@ struct batch_scratch {
 /* Does `len` additions; a, b and out point to g1_affine_t or g2_affine_t. */
 void g1_add_pairs(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch);
 void g2_add_pairs(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch);
+
+/* The same; meanwhile it asks the memory for the points of the `next` pairs, which the caller adds after these. That
+ * hides the way to memory where points are taken from all over a long array. */
+void g1_add_pairs_ahead(const struct add_pair *pairs, size_t len, const struct add_pair *next,
+                        size_t next_len, struct batch_scratch *scratch);
+void g2_add_pairs_ahead(const struct add_pair *pairs, size_t len, const struct add_pair *next,
+                        size_t next_len, struct batch_scratch *scratch);
 
 /* acc[i] += add[i] for i < len. The arrays may be the same one (doubling) but not otherwise overlap. */
 void g1_batch_add(g1_affine_t *acc, const g1_affine_t *add, size_t len,

@@ -114,7 +114,7 @@ static inline void add_quad(const struct add_pair *const *pairs, const struct fp
 }
 
 void g1_add_chords_avx2(const struct add_pair *const *pairs, size_t len,
-                        struct batch_scratch *scratch)
+                        const struct add_pairs_next *next, struct batch_scratch *scratch)
 {
     struct quad *quads = quads_of(scratch);
     struct fp4 product, inverse, xa, xb;
@@ -134,6 +134,8 @@ void g1_add_chords_avx2(const struct add_pair *const *pairs, size_t len,
     }
     fp4_inverse(&product);
     for (size_t i = len / 4; i-- > 1;) {
+        for (size_t k = 4 * i; k < 4 * i + 4 && k < next->len; k++)
+            prefetch_pair(&next->pairs[k], sizeof(g1_affine_t));
         fp4_mul(&inverse, &product, &quads[i].before);
         fp4_mul(&product, &product, &quads[i].divisor);
         add_quad(pairs + 4 * i, &quads[i].divisor, &inverse);
@@ -144,10 +146,11 @@ void g1_add_chords_avx2(const struct add_pair *const *pairs, size_t len,
 #else
 
 void g1_add_chords_avx2(const struct add_pair *const *pairs, size_t len,
-                        struct batch_scratch *scratch)
+                        const struct add_pairs_next *next, struct batch_scratch *scratch)
 {
     (void)pairs;
     (void)len;
+    (void)next;
     (void)scratch;
 }
 

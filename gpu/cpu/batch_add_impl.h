@@ -98,14 +98,13 @@ static inline void NAME(finish)(const struct add_pair *pair, enum step step, con
 }
 
 /* One batch: products of the divisors forward, one inversion, then the single inverses backward. */
-static void NAME(add_batch)(const struct add_pair *pairs, size_t len, struct batch_scratch *s)
+static void NAME(add_batch)(const struct add_pair *pairs, size_t len,
+                            const struct add_pairs_next *next, struct batch_scratch *s)
 {
     FIELD_T product = PASTE(FIELD, one)(), inverse;
     size_t divisions = 0;
 
     for (size_t i = 0; i < len; i++) {
-        if (i + PREFETCH_AHEAD < len)
-            prefetch_pair(&pairs[i + PREFETCH_AHEAD], sizeof(POINT_T));
         s->step[i] = NAME(start)(&pairs[i], &s->GROUP.divisor[i]);
         if (s->step[i] == STEP_DONE)
             continue;
@@ -117,6 +116,8 @@ static void NAME(add_batch)(const struct add_pair *pairs, size_t len, struct bat
         return;
     OP(inverse)(&product, &product);
     for (size_t i = len; i-- > 0;) {
+        if (next && i < next->len)
+            prefetch_pair(&next->pairs[i], sizeof(POINT_T));
         if (s->step[i] == STEP_DONE)
             continue;
         OP(mul)(&inverse, &product, &s->GROUP.before[i]);

@@ -10,10 +10,10 @@
 
 #include <stdlib.h>
 
-/* Points of one round, and pairs handed over at a time: 1024 partial sums of G1 take 96 KiB, beside 100 KiB of
- * scratch, of the 512 KiB that a core's second-level cache has at least. */
+/* Points of one round, and pairs handed over at a time: while a batch of G1 is added, its points and scratch, the points of
+ * the next and the partial sums are some 400 KiB, of the 512 KiB that a core's second-level cache has at least. */
 #define ROUND_REFS 4096
-#define PAIRS 1024
+#define PAIRS 512
 #define STRIPS 512
 
 /* Part of a list: its sum grows in partial[first]. */
@@ -25,8 +25,11 @@ struct piece {
 struct summer {
     const struct group *group;
     struct batch_scratch batch;
-    struct add_pair pairs[PAIRS];
+    /* Pairs are collected in one buffer while the other, if `waiting`, is full and knows what comes next. */
+    struct add_pair pairs[2][PAIRS];
+    unsigned filling;
     size_t pairs_len;
+    bool waiting;
     struct piece pieces[ROUND_REFS];
     size_t pieces_len;
     size_t refs_len, partial_len;
@@ -60,17 +63,31 @@ void summer_destroy(struct summer *s)
     free(s);
 }
 
+/* Adds the pairs that wait. */
+static void pairs_run_waiting(struct summer *s)
+{
+    if (s->waiting)
+        s->group->add_pairs_ahead(s->pairs[!s->filling], PAIRS, s->pairs[s->filling], s->pairs_len,
+                                  &s->batch);
+    s->waiting = false;
+}
+
 static void pairs_flush(struct summer *s)
 {
-    s->group->add_pairs(s->pairs, s->pairs_len, &s->batch);
+    pairs_run_waiting(s);
+    s->group->add_pairs(s->pairs[s->filling], s->pairs_len, &s->batch);
     s->pairs_len = 0;
 }
 
 static inline void pairs_push(struct summer *s, struct add_pair pair)
 {
-    s->pairs[s->pairs_len++] = pair;
-    if (s->pairs_len == PAIRS)
-        pairs_flush(s);
+    s->pairs[s->filling][s->pairs_len++] = pair;
+    if (s->pairs_len < PAIRS)
+        return;
+    pairs_run_waiting(s);
+    s->waiting = true;
+    s->filling = !s->filling;
+    s->pairs_len = 0;
 }
 
 /* First level of a piece: pairs of bases become partial sums; the odd one out is added to infinity. */

@@ -56,6 +56,7 @@ static void g2_to_affine(void *out, const union point *p)
 const struct group group_g1 = {
     .affine_bytes = sizeof(g1_affine_t),
     .add_pairs = g1_add_pairs,
+    .add_pairs_ahead = g1_add_pairs_ahead,
     .add_affine = g1_add_affine,
     .add = g1_add,
     .twice = g1_twice,
@@ -66,6 +67,7 @@ const struct group group_g1 = {
 const struct group group_g2 = {
     .affine_bytes = sizeof(g2_affine_t),
     .add_pairs = g2_add_pairs,
+    .add_pairs_ahead = g2_add_pairs_ahead,
     .add_affine = g2_add_affine,
     .add = g2_add,
     .twice = g2_twice,

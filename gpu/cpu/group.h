@@ -18,6 +18,8 @@ union point {
 struct group {
     size_t affine_bytes;
     void (*add_pairs)(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch);
+    void (*add_pairs_ahead)(const struct add_pair *pairs, size_t len, const struct add_pair *next,
+                            size_t next_len, struct batch_scratch *scratch);
     void (*add_affine)(union point *acc, const void *affine);
     void (*add)(union point *acc, const union point *p);
     void (*twice)(union point *acc);

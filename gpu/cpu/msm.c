@@ -14,7 +14,7 @@
 
 #include "gpu/cpu/bucket_sum.h"
 #include "gpu/cpu/digits.h"
-#include "gpu/cpu/pages.h"
+#include "numa/memory.h"
 
 #define CHUNK 16384 /* scalars that are classified at a time */
 /* Scalars through the windows at a time: 36 bytes each, and 8 more for each thread. */
@@ -230,18 +230,18 @@ static void slab_free(struct msm *m)
 
 static int sorter_alloc(const struct msm *m, struct sorter *s)
 {
-    s->refs = pages_alloc((m->wide_len + 1) * sizeof(*s->refs));
-    s->digits = pages_alloc((m->wide_len + 1) * sizeof(*s->digits));
+    s->refs = memory_alloc(m->wide_len + 1, sizeof(*s->refs));
+    s->digits = memory_alloc(m->wide_len + 1, sizeof(*s->digits));
     s->start = malloc((m->buckets_max + 2) * sizeof(*s->start));
-    s->bucket_sums = pages_alloc(m->buckets_max * m->group->affine_bytes);
+    s->bucket_sums = memory_alloc(m->buckets_max, m->group->affine_bytes);
     return s->refs && s->digits && s->start && s->bucket_sums ? 0 : -ENOMEM;
 }
 
 static int slab_alloc(struct msm *m)
 {
     digits_init(&m->digits, msm_window_bits(m->wide_len));
-    m->wide = pages_alloc((m->wide_len + 1) * sizeof(*m->wide));
-    m->wide_index = pages_alloc((m->wide_len + 1) * sizeof(*m->wide_index));
+    m->wide = memory_alloc(m->wide_len + 1, sizeof(*m->wide));
+    m->wide_index = memory_alloc(m->wide_len + 1, sizeof(*m->wide_index));
     int ret = m->wide && m->wide_index ? ranges_init(m) : -ENOMEM;
     for (unsigned t = 0; ret == 0 && t < m->threads; t++)
         ret = sorter_alloc(m, &m->sorters[t]);

@@ -22,8 +22,8 @@
 
 #include "gpu/cpu/features.h"
 #include "gpu/cpu/ntt_plan.h"
-#include "gpu/cpu/pages.h"
 #include "gpu/domain.h"
+#include "numa/memory.h"
 
 /* The table once more for ntt_avx2.c, where that is used. */
 static int widen(const struct ntt_plan *plan, const fr_t *w, size_t len, struct fr_factor **out)
@@ -136,7 +136,7 @@ static int plan_init(struct ntt_plan *plan, uint32_t log2_len, unsigned threads)
     plan->threads = threads;
     plan->block_bytes = plan->wide ? ntt_avx2_block_bytes(plan->log2_rows)
                                    : NTT_LANES * sizeof(fr_t) << plan->log2_rows;
-    plan->scratch = pages_alloc(sizeof(fr_t) << log2_len);
+    plan->scratch = memory_alloc((size_t)1 << log2_len, sizeof(fr_t));
     plan->blocks = calloc(threads, plan->block_bytes);
     int ret = plan->scratch && plan->blocks ? order_init(plan) : -ENOMEM;
     for (int kind = 0; ret == 0 && kind < (int)ARRAY_LEN(plan->passes); kind++)

@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "numa/memory.h"
 
 static size_t density_words(uint32_t bits)
 {
@@ -52,9 +55,9 @@ static int assignment_create(const struct sector_size *size, struct assignment *
     w->n_rows = n.rows;
     w->log2_domain = n.log2_domain;
     w->inputs = malloc(n.inputs * sizeof(fr_t));
-    w->aux = malloc(n.aux * sizeof(fr_t));
-    w->a = calloc((size_t)1 << n.log2_domain, sizeof(fr_t));
-    w->b = calloc((size_t)1 << n.log2_domain, sizeof(fr_t));
+    w->aux = memory_alloc(n.aux, sizeof(fr_t));
+    w->a = memory_alloc((size_t)1 << n.log2_domain, sizeof(fr_t));
+    w->b = memory_alloc((size_t)1 << n.log2_domain, sizeof(fr_t));
     w->a_aux_density = calloc(density_words(n.aux), sizeof(uint64_t));
     w->b_input_density = calloc(density_words(n.inputs), sizeof(uint64_t));
     w->b_aux_density = calloc(density_words(n.aux), sizeof(uint64_t));
@@ -64,6 +67,9 @@ static int assignment_create(const struct sector_size *size, struct assignment *
         return errmsg_set(err, -ENOMEM, "no memory for an assignment of %zu bytes",
                           assignment_bytes(size));
     }
+    size_t beyond = (((size_t)1 << n.log2_domain) - n.rows) * sizeof(fr_t);
+    memset(w->a + n.rows, 0, beyond);
+    memset(w->b + n.rows, 0, beyond);
     *out = w;
     return 0;
 }
