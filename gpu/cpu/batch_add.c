@@ -39,41 +39,6 @@ static fp2_t fp2_one(void)
     return out;
 }
 
-#define GROUP g1
-#define FIELD fp
-#include "gpu/cpu/batch_add_impl.h"
-
-#define GROUP g2
-#define FIELD fp2
-#include "gpu/cpu/batch_add_impl.h"
-
-/* Whether the chord formula adds this pair, told without reading more than a word of each point: points with the same x
- * or at infinity never pass, and hardly any other fails. */
-static inline bool g1_chord_surely(const struct add_pair *pair)
-{
-    const g1_affine_t *a = pair->a, *b = pair->b;
-
-    return a->x.l[0] != b->x.l[0] && a->x.l[0] != 0 && b->x.l[0] != 0;
-}
-
-/* Chords go four side by side, what remains one by one. */
-static void g1_add_batch_wide(const struct add_pair *pairs, size_t len,
-                              const struct add_pairs_next *next, struct batch_scratch *s)
-{
-    size_t chords = 0, others = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        if (g1_chord_surely(&pairs[i]))
-            s->chords[chords++] = &pairs[i];
-        else
-            s->others[others++] = pairs[i];
-    }
-    while (chords % 4)
-        s->others[others++] = *s->chords[--chords];
-    g1_add_chords_avx2(s->chords, chords, next, s);
-    g1_add_batch(s->others, others, NULL, s);
-}
-
 /* What follows piece [at, at + n) of pairs: more of them, or what the caller said comes next. */
 static struct add_pairs_next following(const struct add_pair *pairs, size_t len, size_t end,
                                        const struct add_pair *next, size_t next_len, size_t max)
@@ -83,37 +48,12 @@ static struct add_pairs_next following(const struct add_pair *pairs, size_t len,
     return (struct add_pairs_next){next, min_size(max, next_len)};
 }
 
-void g1_add_pairs_ahead(const struct add_pair *pairs, size_t len, const struct add_pair *next,
-                        size_t next_len, struct batch_scratch *scratch)
-{
-    const size_t max = BATCH_ADD_LEN_G1;
-    bool wide = cpu_has_avx2();
+#define GROUP g1
+#define FIELD fp
+#define BATCH BATCH_ADD_LEN_G1
+#include "gpu/cpu/batch_add_impl.h"
 
-    for (size_t i = 0; i < len; i += max) {
-        size_t n = min_size(max, len - i);
-        struct add_pairs_next after = following(pairs, len, i + n, next, next_len, max);
-        (wide ? g1_add_batch_wide : g1_add_batch)(pairs + i, n, &after, scratch);
-    }
-}
-
-void g2_add_pairs_ahead(const struct add_pair *pairs, size_t len, const struct add_pair *next,
-                        size_t next_len, struct batch_scratch *scratch)
-{
-    const size_t max = BATCH_ADD_LEN_G2;
-
-    for (size_t i = 0; i < len; i += max) {
-        size_t n = min_size(max, len - i);
-        struct add_pairs_next after = following(pairs, len, i + n, next, next_len, max);
-        g2_add_batch(pairs + i, n, &after, scratch);
-    }
-}
-
-void g1_add_pairs(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch)
-{
-    g1_add_pairs_ahead(pairs, len, NULL, 0, scratch);
-}
-
-void g2_add_pairs(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch)
-{
-    g2_add_pairs_ahead(pairs, len, NULL, 0, scratch);
-}
+#define GROUP g2
+#define FIELD fp2
+#define BATCH BATCH_ADD_LEN_G2
+#include "gpu/cpu/batch_add_impl.h"

@@ -17,7 +17,7 @@
 
 /* Additions that share one inversion. More at a time are cut into pieces of this length. */
 #define BATCH_ADD_LEN_G1 512
-#define BATCH_ADD_LEN_G2 512
+#define BATCH_ADD_LEN_G2 256
 
 /* *out = (negate_a ? -*a : *a) + (negate_b ? -*b : *b), over points of the group whose function takes it.
  * out may be a or b. No other pair of the same call may have the same out, or read it as a or b. */

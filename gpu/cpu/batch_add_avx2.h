@@ -1,5 +1,5 @@
 /*
- * The inside of batch_add.c: batches of chord additions in G1, four side by side, for CPUs with AVX2 and FMA.
+ * The inside of batch_add.c: batches of chord additions, four side by side, for CPUs with AVX2 and FMA.
  */
 #ifndef GPU_CPU_BATCH_ADD_AVX2_H
 #define GPU_CPU_BATCH_ADD_AVX2_H
@@ -28,8 +28,10 @@ static inline void prefetch_pair(const struct add_pair *pair, size_t point_bytes
     prefetch_point(pair->b, point_bytes);
 }
 
-/* Adds pairs of points with different x, none at infinity; len is a multiple of four, at most BATCH_ADD_LEN_G1. */
+/* Adds pairs of points with different x, none at infinity; len is a multiple of four, at most that of a batch. */
 void g1_add_chords_avx2(const struct add_pair *const *pairs, size_t len,
+                        const struct add_pairs_next *next, struct batch_scratch *scratch);
+void g2_add_chords_avx2(const struct add_pair *const *pairs, size_t len,
                         const struct add_pairs_next *next, struct batch_scratch *scratch);
 
 #endif

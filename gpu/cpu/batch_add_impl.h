@@ -2,6 +2,7 @@
  * The body of batch_add.c, once for each group. Before including it define
  *   GROUP   g1 or g2, the prefix of the functions made here
  *   FIELD   fp or fp2, its coordinate field
+ *   BATCH   additions that share an inversion
  * The macros are undefined again at the end.
  */
 #define PASTE_(a, b) a##_##b
@@ -126,6 +127,50 @@ static void NAME(add_batch)(const struct add_pair *pairs, size_t len,
     }
 }
 
+/* Whether the chord formula adds this pair, told without reading more than a word of each point: points with the same x
+ * or at infinity never pass, and hardly any other fails. */
+static inline bool NAME(chord_surely)(const struct add_pair *pair)
+{
+    uint64_t a = *(const uint64_t *)pair->a, b = *(const uint64_t *)pair->b;
+
+    return a != b && a != 0 && b != 0;
+}
+
+/* Chords go four side by side, what remains one by one. */
+static void NAME(add_batch_wide)(const struct add_pair *pairs, size_t len,
+                                 const struct add_pairs_next *next, struct batch_scratch *s)
+{
+    size_t chords = 0, others = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (NAME(chord_surely)(&pairs[i]))
+            s->chords[chords++] = &pairs[i];
+        else
+            s->others[others++] = pairs[i];
+    }
+    while (chords % 4)
+        s->others[others++] = *s->chords[--chords];
+    NAME(add_chords_avx2)(s->chords, chords, next, s);
+    NAME(add_batch)(s->others, others, NULL, s);
+}
+
+void NAME(add_pairs_ahead)(const struct add_pair *pairs, size_t len, const struct add_pair *next,
+                           size_t next_len, struct batch_scratch *scratch)
+{
+    bool wide = cpu_has_avx2();
+
+    for (size_t i = 0; i < len; i += BATCH) {
+        size_t n = min_size(BATCH, len - i);
+        struct add_pairs_next after = following(pairs, len, i + n, next, next_len, BATCH);
+        (wide ? NAME(add_batch_wide) : NAME(add_batch))(pairs + i, n, &after, scratch);
+    }
+}
+
+void NAME(add_pairs)(const struct add_pair *pairs, size_t len, struct batch_scratch *scratch)
+{
+    NAME(add_pairs_ahead)(pairs, len, NULL, 0, scratch);
+}
+
 void NAME(batch_add)(POINT_T *acc, const POINT_T *add, size_t len, struct batch_scratch *scratch)
 {
     struct add_pair pairs[128];
@@ -146,3 +191,4 @@ void NAME(batch_add)(POINT_T *acc, const POINT_T *add, size_t len, struct batch_
 #undef OP
 #undef GROUP
 #undef FIELD
+#undef BATCH

@@ -323,9 +323,10 @@ static inline void fp4_join(__m256i out[3], const __m256i in[4])
     out[2] = _mm256_or_si256(_mm256_srli_epi64(in[2], 32), _mm256_slli_epi64(in[3], 16));
 }
 
-/* Writes canonical elements. x is in (-3p, 4p), its limbs below 2^50 in size. */
-static inline void fp4_store(fp_t *const out[4], struct fp4 x)
+/* Writes canonical elements. The values are in (-3p, 4p), their limbs below 2^50 in size. */
+static inline void fp4_store(fp_t *const out[4], const struct fp4 *in)
 {
+    struct fp4 x = *in;
     __m256i limbs[FP4_LIMBS], words[8];
     fp4_limb rows[8];
 
