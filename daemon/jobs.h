@@ -21,7 +21,8 @@ struct jobs_options {
     uint64_t max_store_bytes;      /* 0: as much as the disk has */
     uint32_t keep_finished;        /* ended jobs kept; the oldest go first. 0: all */
     int64_t keep_finished_s;       /* 0: for ever */
-    /* Refuses what can never be proved (no parameters, ...): 0, or -EINVAL with err. May be NULL. */
+    /* Refuses what can never be proved (no parameters, ...): 0, or -EINVAL with err. Called while a file
+     * is judged, whose writers wait for it; must not call back into this table. May be NULL. */
     int (*admit)(void *ctx, const struct c1 *c1, struct errmsg *err);
     /* Something changed: `info` is the new copy, `was` the state before, `gone`: the job has left the
      * table. Called without a lock, by a thread that changed something, one call at a time and those of

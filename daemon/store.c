@@ -25,6 +25,7 @@
 #define COUNTER_FILE "store"
 #define COUNTER_FORMAT "proofd store 1 next %" PRIu64 "\n"
 #define NAME_BYTES 32 /* of every file and directory of ours */
+#define FLUSH_BYTES ((uint64_t)4 << 20)
 
 struct store {
     int dir;
@@ -429,9 +430,14 @@ int store_spool_open(struct store *store, uint64_t id, int *fd)
     return ret;
 }
 
+/* The disk begins to write while the rest arrives, so the sync at the end is short. */
 int store_spool_write(int fd, const void *buf, size_t len, uint64_t offset)
 {
-    return write_all(fd, buf, len, offset);
+    int ret = write_all(fd, buf, len, offset);
+
+    if (ret == 0 && offset / FLUSH_BYTES != (offset + len) / FLUSH_BYTES)
+        sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint: where it fails nothing is lost */
+    return ret;
 }
 
 int store_spool_truncate(int fd, uint64_t bytes)
