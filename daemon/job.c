@@ -91,7 +91,7 @@ bool job_name_is_temporary(const char *name)
 
 bool job_name_is_reserved(const char *name)
 {
-    static const char *const suffixes[] = {".proof", ".proof.bin", ".status",
+    static const char *const suffixes[] = {".proof",  ".proof.bin", ".status",
                                            ".report", ".error",     ".priority"};
 
     for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {

@@ -790,7 +790,10 @@ struct change {
     uint32_t uid, gid, mode, priority; /* UINT32_MAX: as it is */
 };
 
-#define CHANGE_NOTHING {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}
+#define CHANGE_NOTHING                                 \
+    {                                                  \
+        UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX \
+    }
 
 static uint32_t changed_value(uint32_t change, uint32_t old)
 {
@@ -912,7 +915,7 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
     pthread_mutex_lock(&jobs->disk); /* nobody is in the midst of giving this name away */
     pthread_mutex_lock(&jobs->lock);
     struct job *old = table_find(jobs, name);
-    if (old && (!is_rejected(old) || old->spool)) {
+    if (old && !is_rejected(old)) {
         ret = -EEXIST;
         goto out;
     }
@@ -922,7 +925,7 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
         goto out;
     }
     if (old)
-        table_drop(jobs, old);
+        table_drop(jobs, old); /* though its RELEASE may not have come yet */
     job->uid = owner->uid;
     job->gid = owner->gid;
     job->mode = owner->mode & 07777;

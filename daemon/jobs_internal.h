@@ -44,15 +44,16 @@ struct job {
     struct job *next_by_name, *next_told;
     uint32_t uid, gid, mode;
     uint32_t partitions, partitions_done;
-    uint64_t in_engines[2]; /* a bit for each partition that an engine took under this id and still has */
-    uint32_t refs;       /* the table, the spool, the list of those to tell, and calls in progress */
+    uint64_t in_engines
+        [2];       /* a bit for each partition that an engine took under this id and still has */
+    uint32_t refs; /* the table, the spool, the list of those to tell, and calls in progress */
     int32_t node;
     uint8_t content_id[DIGEST_BYTES];
     uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
     bool accepted;                 /* its record is on disk */
-    bool stray_record;             /* D: it is not, but a record may be there that the disk did not remove */
-    bool named_in_table;           /* jobs_find and jobs_list show it */
-    bool gone;                     /* has left the table, or is about to: nothing may change it any more */
+    bool stray_record;   /* D: it is not, but a record may be there that the disk did not remove */
+    bool named_in_table; /* jobs_find and jobs_list show it */
+    bool gone;           /* has left the table, or is about to: nothing may change it any more */
     bool in_table, to_tell, insecure;
     bool recovered; /* had ended before this service started */
 };
@@ -75,15 +76,17 @@ struct slot {
  * marked D change under jobs->disk as well, so either lock is enough to read them. */
 struct run {
     struct run *next;
-    struct job *members; /* D; the first is its home: decoded form and journal are in that directory */
+    struct job
+        *members; /* D; the first is its home: decoded form and journal are in that directory */
     uint32_t partitions, done;
     int32_t node;
-    enum job_state ending; /* D; JOB_DONE or JOB_FAILED: only the disk has to be told; else JOB_QUEUED */
-    char *failure;         /* D */
+    enum job_state
+        ending;    /* D; JOB_DONE or JOB_FAILED: only the disk has to be told; else JOB_QUEUED */
+    char *failure; /* D */
     uint64_t journal_bytes; /* D; good entries of the home's journal */
-    bool journal_stale;    /* D; the journal lacks entries: write it anew as a whole */
-    bool checked;          /* the decoded form is what was accepted */
-    bool preparing;        /* not to be taken from yet */
+    bool journal_stale;     /* D; the journal lacks entries: write it anew as a whole */
+    bool checked;           /* the decoded form is what was accepted */
+    bool preparing;         /* not to be taken from yet */
     struct slot slots[];
 };
 
@@ -102,7 +105,7 @@ struct spool {
     bool aborted;     /* a writer died, and nobody has written since */
     int broken;       /* the disk did not take the write at broken_at: the file is not whole */
     uint64_t broken_at;
-    int fd;           /* -1 until something is written */
+    int fd; /* -1 until something is written */
     uint64_t bytes;
     struct c1_reader *reader; /* of bytes [0, fed), or NULL: the file is read when it is judged */
     uint64_t fed;

@@ -672,8 +672,7 @@ void jobs_partition_stage(struct jobs *jobs, uint64_t id, uint32_t partition,
     struct run *run = job ? run_of_job(jobs, job) : NULL;
     if (run && partition < run->partitions && in_engine(&run->slots[partition]) &&
         run->slots[partition].taken_as == id) {
-        run->slots[partition].state =
-            stage == PARTITION_PROVING ? SLOT_PROVING : SLOT_SYNTHESIZING;
+        run->slots[partition].state = stage == PARTITION_PROVING ? SLOT_PROVING : SLOT_SYNTHESIZING;
         run_refresh(jobs, run);
     }
     pthread_mutex_unlock(&jobs->lock);
@@ -697,7 +696,8 @@ static void drop_other_parameters(struct run *run, bool insecure)
 {
     for (uint32_t i = 0; i < run->partitions; i++) {
         struct slot *slot = &run->slots[i];
-        if ((slot->state == SLOT_DONE || slot->state == SLOT_HELD) && slot->entry.report.insecure != insecure) {
+        if ((slot->state == SLOT_DONE || slot->state == SLOT_HELD) &&
+            slot->entry.report.insecure != insecure) {
             slot->state = SLOT_WAITING;
             run->journal_stale = true;
         }

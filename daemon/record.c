@@ -118,9 +118,10 @@ size_t job_record_encode(uint8_t out[JOB_RECORD_MAX], const struct job_record *r
                               (uint64_t)r->started_ns,
                               (uint64_t)r->ended_ns,
                               r->sector_number};
-    const uint32_t words[] = {r->uid,         r->gid,           r->mode,        r->state,
-                              r->priority,    record_flags(r),  r->proof_id,    r->partitions,
-                              r->partitions_done, (uint32_t)r->node, name_len};
+    const uint32_t words[] = {
+        r->uid,          r->gid,      r->mode,       r->state,           r->priority,
+        record_flags(r), r->proof_id, r->partitions, r->partitions_done, (uint32_t)r->node,
+        name_len};
     const uint8_t *digests[] = {r->content_id, r->comm_r,        r->comm_d,
                                 r->replica_id, r->public_inputs, r->prover_id};
 

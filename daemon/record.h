@@ -12,7 +12,8 @@
 
 struct job_record {
     uint64_t id;
-    uint64_t named; /* from the same counter as the id: of two jobs with one name, the later has it */
+    uint64_t
+        named; /* from the same counter as the id: of two jobs with one name, the later has it */
     char name[JOB_NAME_MAX + 1];
     uint32_t uid, gid, mode;
     enum job_state state; /* JOB_QUEUED, JOB_DONE or JOB_FAILED */

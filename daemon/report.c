@@ -16,8 +16,11 @@
 /* Length of the UTF-8 character at `s`, or 0 when there is none. */
 static size_t utf8_length(const uint8_t *s)
 {
-    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-             : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    size_t n = s[0] < 0x80                   ? 1
+               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+               : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                             : 0;
 
     for (size_t i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80)
@@ -149,17 +152,19 @@ static void print_partition(FILE *f, const struct partition_entry *e, bool last)
 {
     const struct partition_report *p = &e->report;
 
-    fprintf(f, "    {\"partition\": %" PRIu32 ", \"node\": %d, \"device\": ", e->partition, p->node);
+    fprintf(f, "    {\"partition\": %" PRIu32 ", \"node\": %d, \"device\": ", e->partition,
+            p->node);
     print_string(f, p->device);
-    fprintf(f,
-            ", \"params_ms\": %.3f, \"synthesis_ms\": %.3f, \"transform_ms\": %.3f, \"msm_ms\": %.3f"
-            ", \"verify_ms\": %.3f, \"total_ms\": %.3f, \"peak_bytes\": %" PRIu64 "}%s\n",
-            p->params_ms, p->synthesis_ms, p->transform_ms, p->msm_ms, p->verify_ms, p->total_ms,
-            p->peak_bytes, last ? "" : ",");
+    fprintf(
+        f,
+        ", \"params_ms\": %.3f, \"synthesis_ms\": %.3f, \"transform_ms\": %.3f, \"msm_ms\": %.3f"
+        ", \"verify_ms\": %.3f, \"total_ms\": %.3f, \"peak_bytes\": %" PRIu64 "}%s\n",
+        p->params_ms, p->synthesis_ms, p->transform_ms, p->msm_ms, p->verify_ms, p->total_ms,
+        p->peak_bytes, last ? "" : ",");
 }
 
-static void print_partitions(FILE *f, const struct job_record *r, const struct partition_entry *entries,
-                             size_t len)
+static void print_partitions(FILE *f, const struct job_record *r,
+                             const struct partition_entry *entries, size_t len)
 {
     fprintf(f, "  \"partitions\": %" PRIu32 ",\n  \"partitions_done\": %" PRIu32 ",\n",
             r->partitions, r->partitions_done);
@@ -173,8 +178,8 @@ static void print_partitions(FILE *f, const struct job_record *r, const struct p
     fputs("  ],\n", f);
 }
 
-int report_make(const struct job_record *r, const struct partition_entry *entries, size_t entries_len,
-                const char *failure, char **json)
+int report_make(const struct job_record *r, const struct partition_entry *entries,
+                size_t entries_len, const char *failure, char **json)
 {
     char *text = NULL;
     size_t len = 0;

@@ -10,7 +10,7 @@
 
 /* The JSON of a job that ends as `r` says; `entries` are its finished partitions, in any order.
  * `failure` is NULL for a proof. malloc'ed; -ENOMEM. */
-int report_make(const struct job_record *r, const struct partition_entry *entries, size_t entries_len,
-                const char *failure, char **json);
+int report_make(const struct job_record *r, const struct partition_entry *entries,
+                size_t entries_len, const char *failure, char **json);
 
 #endif

@@ -29,13 +29,14 @@
 
 struct store {
     int dir;
-    pthread_mutex_t ids;   /* held while the counter's file is written */
+    pthread_mutex_t ids;  /* held while the counter's file is written */
     uint64_t next, limit; /* guarded by ids: numbers in [next, limit) are ours to give */
 };
 
 static const char *const file_names[STORE_FILES] = {
-    [STORE_C1] = "c1",       [STORE_DECODED] = "decoded", [STORE_RECORD] = "job",
-    [STORE_PARTITIONS] = "partitions", [STORE_PROOF] = "proof",     [STORE_REPORT] = "report",
+    [STORE_C1] = "c1",       [STORE_DECODED] = "decoded",
+    [STORE_RECORD] = "job",  [STORE_PARTITIONS] = "partitions",
+    [STORE_PROOF] = "proof", [STORE_REPORT] = "report",
     [STORE_ERROR] = "error",
 };
 
@@ -436,7 +437,8 @@ int store_spool_write(int fd, const void *buf, size_t len, uint64_t offset)
     int ret = write_all(fd, buf, len, offset);
 
     if (ret == 0 && offset / FLUSH_BYTES != (offset + len) / FLUSH_BYTES)
-        sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint: where it fails nothing is lost */
+        sync_file_range(fd, 0, 0,
+                        SYNC_FILE_RANGE_WRITE); /* a hint: where it fails nothing is lost */
     return ret;
 }
 

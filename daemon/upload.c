@@ -103,8 +103,9 @@ static int take_place(struct jobs *jobs, struct spool *s)
 {
     const uint32_t *n = jobs->totals.by_state;
     bool temporary = job_name_is_temporary(s->job->name);
-    uint32_t taken = temporary ? jobs->temporary_spools
-                               : jobs->spools + n[JOB_QUEUED] + n[JOB_SYNTHESIZING] + n[JOB_PROVING];
+    uint32_t taken = temporary
+                         ? jobs->temporary_spools
+                         : jobs->spools + n[JOB_QUEUED] + n[JOB_SYNTHESIZING] + n[JOB_PROVING];
 
     if (jobs->opt.max_unfinished && taken >= jobs->opt.max_unfinished)
         return -EAGAIN;
@@ -456,8 +457,7 @@ static int read_spool(struct jobs *jobs, struct spool *s, struct c1 **c1, struct
     return ret;
 }
 
-static int read_document(struct jobs *jobs, struct spool *s, struct c1 **c1,
-                         struct c1_extra *extra)
+static int read_document(struct jobs *jobs, struct spool *s, struct c1 **c1, struct c1_extra *extra)
 {
     if (!s->reader || s->fed != s->bytes)
         return read_spool(jobs, s, c1, extra);
@@ -808,7 +808,8 @@ static bool settle(struct jobs *jobs, struct spool *s)
     if (!job->accepted && spool_is_temporary(jobs, s))
         return settle_temporary(jobs, s);
     if (!job->accepted && !s->aborted && !s->judged && s->verdict == 0)
-        judge_locked(jobs, s); /* written since the last FLUSH; what a FLUSH refused stays refused */
+        judge_locked(jobs,
+                     s); /* written since the last FLUSH; what a FLUSH refused stays refused */
     if (!job->accepted) {
         settle_refused(jobs, s);
         return true;

@@ -25,9 +25,9 @@ static const char *const kind_names[] = {"make", "write", "truncate", "sync", "r
 
 struct call {
     enum call_kind kind;
-    int inode;       /* the file or directory; for names: the one they mean */
-    int dir;         /* whose names change */
-    bool is_dir;     /* of CALL_MAKE */
+    int inode;   /* the file or directory; for names: the one they mean */
+    int dir;     /* whose names change */
+    bool is_dir; /* of CALL_MAKE */
     char from[MAX_NAME], to[MAX_NAME];
     uint8_t *bytes;
     size_t len;
@@ -49,7 +49,7 @@ static struct {
     char dir[256];
     struct call *calls;
     size_t len, room;
-    int fd_inode[MAX_FD]; /* -1: not ours */
+    int fd_inode[MAX_FD];  /* -1: not ours */
     struct live_dir *live; /* by inode; empty for files */
     int inodes;
     size_t fail_at, fail_count;
@@ -309,7 +309,8 @@ const char *recorder_describe(size_t n)
     static char text[160];
     const struct call *c = &rec.calls[n];
 
-    snprintf(text, sizeof(text), "%s inode %d dir %d %s %s", kind_names[c->kind], c->inode, c->dir, c->from, c->to);
+    snprintf(text, sizeof(text), "%s inode %d dir %d %s %s", kind_names[c->kind], c->inode, c->dir,
+             c->from, c->to);
     return text;
 }
 

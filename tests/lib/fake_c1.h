@@ -20,10 +20,10 @@
 /* Document `number`; no two are alike. */
 static void fake_document(char out[FAKE_DOCUMENT_BYTES], int number)
 {
-    snprintf(out, FAKE_DOCUMENT_BYTES, "C1 document %d, %d partitions, and some more bytes so that it can be torn END",
+    snprintf(out, FAKE_DOCUMENT_BYTES,
+             "C1 document %d, %d partitions, and some more bytes so that it can be torn END",
              number, FAKE_PARTITIONS);
 }
-
 
 struct c1 {
     uint8_t bytes[512];

@@ -240,8 +240,8 @@ unsigned js_prove_all(struct job_store *js)
         close(work.c1_fd);
         jobs_partition_stage(js->jobs, work.job, work.partition, PARTITION_PROVING);
         js_fill_proof(proof, 7, work.partition);
-        ck_assert_int_eq(
-            jobs_partition_done(js->jobs, work.job, work.partition, proof, &report), 0);
+        ck_assert_int_eq(jobs_partition_done(js->jobs, work.job, work.partition, proof, &report),
+                         0);
     }
     return n;
 }

@@ -41,10 +41,12 @@ END_TEST
 
 START_TEST(job_name__temporary_names_are_told_apart)
 {
-    static const char *const temporary[] = {".hidden", "a~",       "a.json.swp", "a.swpx",   "a.tmp",
-                                            "a.part",  "sedAb3dEf", ".a.XXXXXX",  ".a.proof", "~"};
-    static const char *const final[] = {"a",       "a.json",     "sed",         "sedAb3dE", "sedAb3dEfg",
-                                        "sedAb-dE", "tmp",        "a.tmp.json",  "part",     "swp"};
+    static const char *const temporary[] = {".hidden",  "a~",     "a.json.swp", "a.swpx",
+                                            "a.tmp",    "a.part", "sedAb3dEf",  ".a.XXXXXX",
+                                            ".a.proof", "~"};
+    static const char *const final[] = {"a",          "a.json",   "sed", "sedAb3dE",
+                                        "sedAb3dEfg", "sedAb-dE", "tmp", "a.tmp.json",
+                                        "part",       "swp"};
 
     for (size_t i = 0; i < ARRAY_LEN(temporary); i++)
         ck_assert_msg(job_name_is_temporary(temporary[i]), "%s", temporary[i]);
@@ -55,7 +57,7 @@ END_TEST
 
 START_TEST(job_name__suffixes_of_the_service_are_reserved)
 {
-    static const char *const reserved[] = {"a.proof",  "a.proof.bin", "a.status", "a.report",
+    static const char *const reserved[] = {"a.proof", "a.proof.bin", "a.status", "a.report",
                                            "a.error", "a.priority",  ".proof"};
     static const char *const free_names[] = {"a", "proof", "a.proofs", "a.proof.json", "a.bin"};
 

@@ -162,12 +162,10 @@ END_TEST
 
 START_TEST(jobs__changes_are_told_in_order)
 {
-    static const enum job_state moves[][2] = {{JOB_RECEIVING, JOB_RECEIVING},
-                                              {JOB_RECEIVING, JOB_QUEUED},
-                                              {JOB_QUEUED, JOB_SYNTHESIZING},
-                                              {JOB_SYNTHESIZING, JOB_PROVING},
-                                              {JOB_PROVING, JOB_DONE},
-                                              {JOB_DONE, JOB_DONE}};
+    static const enum job_state moves[][2] = {
+        {JOB_RECEIVING, JOB_RECEIVING}, {JOB_RECEIVING, JOB_QUEUED},
+        {JOB_QUEUED, JOB_SYNTHESIZING}, {JOB_SYNTHESIZING, JOB_PROVING},
+        {JOB_PROVING, JOB_DONE},        {JOB_DONE, JOB_DONE}};
     size_t k = 0;
 
     js_submit(js, "a", "2KiB-sealed");

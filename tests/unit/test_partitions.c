@@ -186,7 +186,8 @@ START_TEST(jobs_partition_failed__fails_the_job_with_its_text)
     char *text;
 
     ck_assert_int_eq(finish(first, 7), 0);
-    jobs_partition_failed(js->jobs, second.job, second.partition, -EILSEQ, "the proof does not verify");
+    jobs_partition_failed(js->jobs, second.job, second.partition, -EILSEQ,
+                          "the proof does not verify");
     ck_assert_int_eq(js_state(js, "a"), JOB_FAILED);
     ck_assert(jobs_cancelled(js->jobs, id));
     ck_assert(js_find(js, "a").has_error);
@@ -245,7 +246,8 @@ START_TEST(jobs__partitions_of_other_parameters_are_proved_again)
     js_fill_proof(proof, 1, 0);
     for (int i = 0; i < 3; i++) {
         work = take();
-        ck_assert_int_eq(jobs_partition_done(js->jobs, work.job, work.partition, proof, &report), 0);
+        ck_assert_int_eq(jobs_partition_done(js->jobs, work.job, work.partition, proof, &report),
+                         0);
     }
     job_store_reopen(js); /* with official parameters now */
     ck_assert_uint_eq(partitions_done("a"), 3);

@@ -52,7 +52,8 @@ static void take_down(struct job_store *js, struct moment *m)
     for (size_t i = 0; i < n; i++) {
         if (info[i].id > m->last_id)
             m->last_id = info[i].id;
-        if (info[i].state == JOB_REJECTED || (info[i].state == JOB_RECEIVING && !info[i].accepted_ns))
+        if (info[i].state == JOB_REJECTED ||
+            (info[i].state == JOB_RECEIVING && !info[i].accepted_ns))
             continue;
         struct told *t = &m->jobs[m->len++];
         *t = (struct told){.id = info[i].id,
@@ -219,9 +220,9 @@ static void live(struct job_store *js)
     jobs_set_mode(js->jobs, id_of(js, "b"), 0600);
     told(js, "mode");
     prove(js, FAKE_PARTITIONS);
-    copy(js, "c", 1); /* proved before */
+    copy(js, "c", 1);           /* proved before */
     prove(js, FAKE_PARTITIONS); /* or not, where it could not be copied */
-    copy(js, "c", 2); /* over it */
+    copy(js, "c", 2);           /* over it */
     prove(js, 1);
     copy(js, ".t", 3);
     rename_name(js, ".t", "e"); /* submits */
@@ -256,7 +257,8 @@ static const struct told *find_told(const struct moment *m, uint64_t id)
 
 #define CHECK_CUT(condition, what, job)                                                            \
     ck_assert_msg(condition, "power cut after call %zu (%s), during '%s': job %llu: %s", now.call, \
-                  recorder_describe(now.call - 1), now.after->step, (unsigned long long)(job), what)
+                  recorder_describe(now.call - 1), now.after->step, (unsigned long long)(job),     \
+                  what)
 
 /* Is the recovered job one that a user may expect, as it was told him at `t`? */
 static bool is_as_told(const struct told *t, const struct job_info *info)
@@ -288,8 +290,8 @@ static void check_results(struct jobs *jobs, const struct job_info *info)
     }
     if (info->state != JOB_DONE)
         return;
-    CHECK_CUT(jobs_proof(jobs, info->id, &proof, &len) == 0 && len == (size_t)192 * FAKE_PARTITIONS, "no proof",
-              info->id);
+    CHECK_CUT(jobs_proof(jobs, info->id, &proof, &len) == 0 && len == (size_t)192 * FAKE_PARTITIONS,
+              "no proof", info->id);
     for (uint32_t i = 0; i < FAKE_PARTITIONS; i++) {
         js_fill_proof(expected, 7, i);
         CHECK_CUT(memcmp(proof + (size_t)192 * i, expected, 192) == 0, "a wrong proof", info->id);
@@ -306,7 +308,8 @@ static void check_job(struct jobs *jobs, const struct job_info *info)
     const struct told *before = find_told(now.before, info->id);
     const struct told *after = find_told(now.after, info->id);
     CHECK_CUT(before || after, "nobody was told of it, or it had been removed", info->id);
-    CHECK_CUT(is_as_told(before, info) || is_as_told(after, info), "is not as it was told", info->id);
+    CHECK_CUT(is_as_told(before, info) || is_as_told(after, info), "is not as it was told",
+              info->id);
     check_results(jobs, info);
 }
 
@@ -438,8 +441,8 @@ static void check_after_failure(struct job_store *js, size_t nth, size_t count, 
                   count, nth, strerror(code), said.len, found.len);
     for (size_t i = 0; i < said.len; i++)
         ck_assert_msg(same_told(&said.jobs[i], &found.jobs[i]),
-                      "%zu calls from the %zuth failed (%s): job %llu is not what was said", count, nth,
-                      strerror(code), (unsigned long long)said.jobs[i].id);
+                      "%zu calls from the %zuth failed (%s): job %llu is not what was said", count,
+                      nth, strerror(code), (unsigned long long)said.jobs[i].id);
     js_prove_all(js);
     size_t n = jobs_list(js->jobs, 0, info, NAMES_MAX);
     for (size_t i = 0; i < n; i++)

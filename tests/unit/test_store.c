@@ -86,12 +86,12 @@ START_TEST(job_record__what_makes_no_sense_is_refused)
     uint8_t bytes[JOB_RECORD_MAX];
     size_t len;
 
-#define REFUSED(change)                                                                            \
-    do {                                                                                           \
-        r = sample();                                                                              \
-        change;                                                                                    \
-        len = job_record_encode(bytes, &r);                                                        \
-        ck_assert_int_eq(job_record_decode(bytes, len, &back), -EBADMSG);                          \
+#define REFUSED(change)                                                   \
+    do {                                                                  \
+        r = sample();                                                     \
+        change;                                                           \
+        len = job_record_encode(bytes, &r);                               \
+        ck_assert_int_eq(job_record_decode(bytes, len, &back), -EBADMSG); \
     } while (0)
     REFUSED(r.state = JOB_PROVING);
     REFUSED(r.priority = (enum job_priority)JOB_PRIORITIES);
@@ -134,7 +134,8 @@ static char dir[64];
 
 static void make_dir(void)
 {
-    snprintf(dir, sizeof(dir), "%s/proofd-test-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    snprintf(dir, sizeof(dir), "%s/proofd-test-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(dir));
 }
 

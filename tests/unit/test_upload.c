@@ -251,6 +251,22 @@ START_TEST(upload__a_refused_file_may_be_put_right)
 }
 END_TEST
 
+START_TEST(jobs_create_file__does_not_wait_for_the_release_of_a_refused_file)
+{
+    struct upload *refused = js_open(js, "a"), *u;
+
+    js_write(refused, bytes, len / 2, 0);
+    ck_assert_int_eq(upload_judge(refused), -EBADMSG);
+    js_submit(js, "a", "2KiB-sealed");
+    u = js_open(js, "b");
+    ck_assert_int_eq(upload_write(refused, bytes, 1, 0), -ECANCELED);
+    upload_close(refused, false);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+    ck_assert_uint_eq(jobs_on_disk(), 1);
+}
+END_TEST
+
 START_TEST(upload__refused_names_age_and_are_bounded)
 {
     char name[32];
@@ -322,7 +338,8 @@ START_TEST(upload_open__a_full_queue_takes_no_more)
     upload_close(second, false);
     js_submit(js, "d", "2KiB-v1");
     ck_assert_int_eq(jobs_create_file(js->jobs, ".e", &owner, &info), 0);
-    ck_assert_int_eq(upload_open(js->jobs, info.id, &u), 0); /* temporary names have places of their own */
+    ck_assert_int_eq(upload_open(js->jobs, info.id, &u),
+                     0); /* temporary names have places of their own */
     upload_close(u, false);
     ck_assert_int_eq(jobs_create_file(js->jobs, "e", &owner, &info), 0);
     ck_assert_int_eq(upload_open(js->jobs, info.id, &u), -EAGAIN);
@@ -526,7 +543,8 @@ START_TEST(upload_write__more_than_the_store_may_hold)
 {
     js->opt.max_store_bytes = len + 1000;
     job_store_reopen(js);
-    ck_assert_int_eq(js_copy(js, "a", "2KiB-sealed", SIZE_MAX), -ENOSPC); /* no room for the decoded form */
+    ck_assert_int_eq(js_copy(js, "a", "2KiB-sealed", SIZE_MAX),
+                     -ENOSPC); /* no room for the decoded form */
     ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
     ck_assert(error_has("a", "space"));
     ck_assert_uint_eq(jobs_on_disk(), 0);
@@ -579,7 +597,8 @@ static void *hammer(void *arg)
         struct upload_owner owner = {.mode = 0600};
         struct job_info info;
         struct upload *u;
-        if (jobs_create_file(js->jobs, name, &owner, &info) < 0 && jobs_find(js->jobs, name, &info) < 0)
+        if (jobs_create_file(js->jobs, name, &owner, &info) < 0 &&
+            jobs_find(js->jobs, name, &info) < 0)
             continue;
         if (upload_open(js->jobs, info.id, &u) < 0)
             continue;
@@ -637,6 +656,7 @@ int main(void)
     tcase_add_test(tc, upload_judge__a_part_is_refused_and_says_why);
     tcase_add_test(tc, upload_write__refuses_as_soon_as_the_bytes_cannot_become_a_c1);
     tcase_add_test(tc, upload__a_refused_file_may_be_put_right);
+    tcase_add_test(tc, jobs_create_file__does_not_wait_for_the_release_of_a_refused_file);
     tcase_add_test(tc, upload__refused_names_age_and_are_bounded);
     tcase_add_test(tc, upload_write__has_a_longest_length);
     tcase_add_test(tc, upload_judge__asks_whether_it_can_ever_be_proved);
