@@ -67,7 +67,7 @@ static inline void fuzz_text(const struct text *t, size_t chunk, enum c1_checks 
     c1_destroy(pieces);
 }
 
-/* header: mode, chunk, checks (few are strict: they take long), 3 bytes of position, bytes to leave out, unused. */
+/* header: mode, chunk, checks (few are strict: they take long), 3 bytes of position, bytes to leave out, which file. */
 static inline void fuzz_one(const struct text *real, const uint8_t *data, size_t len)
 {
     struct text t = {0};
