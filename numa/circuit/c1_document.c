@@ -661,7 +661,7 @@ static int inner_start(struct c1_document *d, struct errmsg *err)
 
 static int phase1_piece(struct c1_document *d, const uint8_t *piece, size_t len, struct errmsg *err)
 {
-    enum { PIECE = 4096 };
+    enum { PIECE = 16384 };
     uint8_t decoded[BASE64_DECODED_MAX(PIECE)];
 
     int ret = inner_start(d, err);

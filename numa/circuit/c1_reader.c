@@ -160,7 +160,7 @@ static int feed_compressed(struct layer *l, const uint8_t *bytes, size_t len, st
 
 static int feed_base64(struct layer *l, const uint8_t *bytes, size_t len, struct errmsg *err)
 {
-    enum { PIECE = 4096 };
+    enum { PIECE = 16384 };
     uint8_t decoded[BASE64_DECODED_MAX(PIECE)];
     uint64_t offset = l->bytes - len;
     int ret = 0;
