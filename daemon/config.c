@@ -108,12 +108,13 @@ static int parse_number(const struct option *o, const char *value, int64_t *out,
 
 static int parse_path(const struct option *o, const char *value, char *out, struct errmsg *err)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): errmsg_set returns what it is given */
     if (strlen(value) >= CONFIG_PATH_MAX)
         return errmsg_set(err, -EINVAL, "%s: a path of %zu bytes, at most %d are allowed", o->name,
                           strlen(value), CONFIG_PATH_MAX - 1);
     if (!*value && *o->preset)
         return errmsg_set(err, -EINVAL, "%s: must not be empty", o->name);
-    memcpy(out, value, strlen(value) + 1); /* NOLINT(clang-analyzer-core.NonNullParamChecker): a field */
+    memcpy(out, value, strlen(value) + 1);
     return 0;
 }
 
@@ -269,9 +270,10 @@ static int take_value(struct command_line *cl, int *i, struct argument *a, struc
 {
     if (a->value)
         return 0;
-    if (*i + 1 >= cl->argc)
+    a->value = *i + 1 < cl->argc ? cl->argv[*i + 1] : NULL;
+    if (!a->value)
         return errmsg_set(err, -EINVAL, "option '%s' needs a value", cl->argv[*i]);
-    a->value = cl->argv[++*i];
+    ++*i;
     return 0;
 }
 
