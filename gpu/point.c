@@ -4,7 +4,7 @@
  */
 #include "gpu/point.h"
 
-#define FP_BYTES 48
+#define FP_BYTES ((size_t)48)
 #define FP_LIMBS 6
 
 /* The three flags of the first byte: compressed, infinity, sign. */
@@ -50,7 +50,7 @@ static bool fp_decode(fp_t *out, const uint8_t bytes[FP_BYTES])
     uint64_t limbs[FP_LIMBS];
 
     for (int i = 0; i < FP_LIMBS; i++)
-        limbs[i] = load_be64(bytes + FP_BYTES - 8 * (i + 1));
+        limbs[i] = load_be64(bytes + FP_BYTES - 8 * ((size_t)i + 1));
     if (!below_modulus(limbs)) {
         memset(out, 0, sizeof(*out));
         return false;
@@ -65,7 +65,7 @@ static void fp_encode(uint8_t bytes[FP_BYTES], const fp_t *v)
 
     blst_uint64_from_fp(limbs, v);
     for (int i = 0; i < FP_LIMBS; i++)
-        store_be64(bytes + FP_BYTES - 8 * (i + 1), limbs[i]);
+        store_be64(bytes + FP_BYTES - 8 * ((size_t)i + 1), limbs[i]);
 }
 
 /* Infinity has one encoding, 0x40 and zeros; any other use of the flags is refused. */

@@ -21,7 +21,7 @@
 #include "gpu/qap.h"
 #include "gpu/vk.h"
 
-#define PIECE 32768 /* points: enough for the workers to share, 6 MB of bytes in G2 */
+#define PIECE ((size_t)32768) /* points: enough for the workers to share, 6 MB of bytes in G2 */
 #define ENCODE_STEP 1024
 
 /* What whoever made the parameters knows, and here everybody does (c2-formats 7.1). */
@@ -121,7 +121,8 @@ static int check_constrained(const struct qap *q, struct errmsg *err)
     return 0;
 }
 
-static int make_scalars(struct setup *s, struct errmsg *err)
+/* u, v, w of every variable, from a synthesis without values. */
+static int evaluate_circuit(struct setup *s, struct errmsg *err)
 {
     struct porep_counts counts;
 
@@ -132,18 +133,23 @@ static int make_scalars(struct setup *s, struct errmsg *err)
         return ret;
     struct cs_sink sink = qap_sink(s->qap);
     ret = porep_synthesize_blank(s->size, &sink, err);
-    if (ret < 0)
-        return ret;
     qap_drop_lagrange(s->qap);
-    report(s, "circuit", counts.rows, counts.rows);
+    if (ret == 0)
+        report(s, "circuit", counts.rows, counts.rows);
+    return ret;
+}
 
+/* From u, v, w the scalars of all sections but h, where they are. */
+static int make_scalars(struct setup *s, struct errmsg *err)
+{
     struct qap *q = s->qap;
     size_t total = (size_t)q->n_inputs + q->n_aux;
     struct combine c = {.q = q, .t = &s->trapdoor};
+
     fr_inverse(&c.input_scale, &s->trapdoor.gamma);
     fr_inverse(&c.aux_scale, &s->trapdoor.delta);
     workers_run(s->opt->workers, (total + PIECE - 1) / PIECE, combine_step, &c);
-    s->h_len = (UINT64_C(1) << q->log2_domain) - 1;
+    s->h_len = ((size_t)1 << q->log2_domain) - 1;
     s->l_len = q->n_aux;
     s->a_len = compact(q->u, total);
     s->b_len = compact(q->v, total);
@@ -212,7 +218,7 @@ static int make_room(struct setup *s, struct errmsg *err)
     s->points = malloc(PIECE * sizeof(g2_affine_t));
     s->bytes = malloc(PIECE * G2_BYTES);
     if (!s->scalars || !s->points || !s->bytes)
-        return errmsg_set(err, -ENOMEM, "setup: no memory for pieces of %d points", PIECE);
+        return errmsg_set(err, -ENOMEM, "setup: no memory for pieces of %zu points", PIECE);
     return 0;
 }
 
@@ -304,7 +310,7 @@ static int write_section(struct setup *s, const struct section *section, struct 
 
 static uint64_t params_bytes(const struct setup *s)
 {
-    return vk_bytes(s->vk.ic_len) + 5 * 4 +
+    return vk_bytes(s->vk.ic_len) + (uint64_t)5 * 4 +
            (uint64_t)G1_BYTES * (s->h_len + s->l_len + s->a_len + s->b_len) +
            (uint64_t)G2_BYTES * s->b_len;
 }
@@ -474,8 +480,8 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
         *made = false;
         return 0;
     }
-    if ((ret = make_scalars(&s, err)) == 0 && (ret = make_room(&s, err)) == 0 &&
-        (ret = make_tables(&s, err)) == 0 && (ret = make_vk(&s, err)) == 0)
+    if ((ret = evaluate_circuit(&s, err)) == 0 && (ret = make_scalars(&s, err)) == 0 &&
+        (ret = make_room(&s, err)) == 0 && (ret = make_tables(&s, err)) == 0 && (ret = make_vk(&s, err)) == 0)
         ret = write_files(&s, &names, err);
     setup_fini(&s);
     if (ret == 0)

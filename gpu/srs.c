@@ -122,7 +122,7 @@ static void choose_memory(struct opening *o)
 /* Fills o->file, from the head alone. */
 static int identify(struct opening *o, struct errmsg *err)
 {
-    struct vk vk;
+    struct vk vk = {.ic = NULL};
 
     int ret = head_vk(o->fd, o->source->path, o->source->counts.ic, &vk, err);
     if (ret < 0)

@@ -42,5 +42,5 @@ uint64_t srs_file_bytes(const struct srs_counts *counts)
 {
     uint64_t g1 = (uint64_t)counts->h + counts->l + counts->a + counts->b;
 
-    return vk_bytes(counts->ic) + 5 * 4 + G1_BYTES * g1 + G2_BYTES * (uint64_t)counts->b;
+    return vk_bytes(counts->ic) + (uint64_t)5 * 4 + G1_BYTES * g1 + G2_BYTES * (uint64_t)counts->b;
 }

@@ -13,7 +13,7 @@
 
 #include "gpu/newfile.h"
 
-#define MEMORY_MAX (64 * 1024) /* more is not ours */
+#define MEMORY_MAX ((size_t)64 * 1024) /* more is not ours */
 #define LINES_MAX 64
 #define KEY_MAX 192
 
@@ -52,7 +52,7 @@ static char *read_memory(const char *memory)
     if (fd < 0)
         return NULL;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-        (st.st_mode & (S_IWGRP | S_IWOTH)) == 0 && st.st_size <= MEMORY_MAX)
+        (st.st_mode & (S_IWGRP | S_IWOTH)) == 0 && (size_t)st.st_size <= MEMORY_MAX)
         text = calloc(1, (size_t)st.st_size + 1);
     if (text && pread_full(fd, text, (size_t)st.st_size, 0) < 0) {
         free(text);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define WEIGHT_BYTES 16
+#define WEIGHT_BYTES ((size_t)16)
 #define SHORT_BYTES 8 /* at most: the sum is as wide as its widest short scalar */
 
 /* Bytes of a little-endian scalar without its leading zeros. */
@@ -61,7 +61,7 @@ static int ic_sum(const struct vk *vk, const fr_t *scalars, g1_t *out)
     size_t n = vk->ic_len;
     struct terms small = {.width = 1}, large = {.width = FR_BYTES};
     limb_t *scratch = malloc(blst_p1s_mult_pippenger_scratch_sizeof(n));
-    scalar_t *canonical = malloc(n * sizeof(*canonical));
+    scalar_t *canonical = calloc(n, sizeof(*canonical));
     uint8_t *bytes = malloc(n * (SHORT_BYTES + FR_BYTES));
     g1_affine_t *points = malloc(2 * n * sizeof(*points));
     int ret = -ENOMEM;
