@@ -20,26 +20,15 @@ static constexpr int MSM_ROUNDS = 32;
 static constexpr int SCALAR_BITS = 256;
 
 struct msm_plan {
-    uint32_t len, windows, windows_at_once, groups;
+    uint32_t len, windows, windows_at_once, groups; /* at once: in the largest group */
     uint32_t bits[MSM_WINDOWS_MAX];
-    uint32_t first_bucket[MSM_WINDOWS_MAX]; /* inside the window's group */
+    uint32_t first_bucket[MSM_WINDOWS_MAX];     /* inside the window's group */
+    uint32_t group_window[MSM_WINDOWS_MAX + 1]; /* the first of each group, then `windows` */
+    uint32_t group_of[MSM_WINDOWS_MAX];
     uint32_t group_buckets[MSM_WINDOWS_MAX];
     uint32_t buckets, buckets_max;    /* of all groups; of the largest */
     uint32_t half_windows[fr::LIMBS]; /* what is added to a scalar */
 };
-
-/* Windows of a group: [first, last) */
-static inline uint32_t group_first(const msm_plan &p, uint32_t group)
-{
-    return group * p.windows_at_once;
-}
-
-static inline uint32_t group_last(const msm_plan &p, uint32_t group)
-{
-    uint32_t last = (group + 1) * p.windows_at_once;
-
-    return last < p.windows ? last : p.windows;
-}
 
 /* The plan with the fewest additions. windows_at_once as in msm_scratch_bytes. */
 msm_plan make_msm_plan(uint32_t len, uint32_t windows_at_once);
