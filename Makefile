@@ -43,7 +43,8 @@ comma := ,
 OUR_NVCCFLAGS = -std=c++17 -O3 $(CUDA_GENCODE) -I. -isystem $(BLST)/bindings -D_GNU_SOURCE -MMD -MP \
 	-Xcompiler -fPIC,-g,-Wall,-Wextra,-Wno-unknown-pragmas,-pthread$(if $(CI),$(comma)-Werror)
 CUDA_OBJS := $(patsubst %.cu,$(BUILD)/%.o,$(wildcard gpu/cuda/*.cu))
-CUDA_LIB := $(if $(NVCC),$(if $(CUDA_OBJS),$(BUILD)/libproofd-cuda.so))
+# Sanitizers do without: they cannot see into it.
+CUDA_LIB := $(if $(NVCC),$(if $(SAN),,$(BUILD)/libproofd-cuda.so))
 GPU_TESTS := $(patsubst %.cu,$(BUILD)/%,$(wildcard tests/gpu/test_*.cu)) $(patsubst %.c,$(BUILD)/%,$(wildcard tests/gpu/test_*.c))
 GPU_BENCHES := $(patsubst %.cu,$(BUILD)/%,$(wildcard tests/gpu/bench_*.cu))
 
@@ -227,10 +228,12 @@ lint:
 
 # The engine goes beside proofd, which looks for it there.
 INSTALL ?= install
-install: all
+install: all $(CUDA_LIB)
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin sbin share/man/man1 share/man/man5 share/man/man8)
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofctl $(DESTDIR)$(PREFIX)/bin/
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofd $(BUILD)/proofd-engine $(DESTDIR)$(PREFIX)/sbin/
+	$(Q)$(if $(CUDA_LIB),$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/proofd && \
+		$(INSTALL) -m 755 $(CUDA_LIB) $(DESTDIR)$(PREFIX)/lib/proofd/)
 	$(Q)$(INSTALL) -m 644 doc/man/proofctl.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(Q)$(INSTALL) -m 644 doc/man/proofd.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)$(INSTALL) -m 644 doc/man/proofd.8 $(DESTDIR)$(PREFIX)/share/man/man8/

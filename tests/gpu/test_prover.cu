@@ -48,6 +48,17 @@ START_TEST(sums__give_the_exact_proof)
 }
 END_TEST
 
+/* Few launches: what compute-sanitizer gets through (CK_RUN_CASE=small). */
+START_TEST(sums__of_a_small_system)
+{
+    struct random rng = {SEED};
+    struct toy *t = toy_create(3000, 2, &rng);
+
+    expect_proof(t, random_fr(&rng), random_fr(&rng));
+    toy_destroy(t);
+}
+END_TEST
+
 START_TEST(sums__of_two_sets_of_parameters_by_turns)
 {
     struct random rng = {SEED};
@@ -150,7 +161,8 @@ END_TEST
 int main()
 {
     Suite *s = suite_create("cuda backend");
-    TCase *toys = tcase_create("systems"), *primitives = tcase_create("primitives");
+    TCase *toys = tcase_create("systems"), *primitives = tcase_create("primitives"),
+          *small = tcase_create("small");
     gpu probe;
 
     setenv("CK_FORK", "no", 1); /* a forked child has no CUDA context */
@@ -163,9 +175,10 @@ int main()
     tcase_add_test(toys, sums__of_two_sets_of_parameters_by_turns);
     tcase_add_test(toys, sums__refuse_parameters_of_another_circuit);
     tcase_add_test(toys, load__tells_of_its_progress_once);
+    tcase_add_test(small, sums__of_a_small_system);
     tcase_add_loop_test(primitives, ntt__equals_the_cpu_backend, 0, 17);
     tcase_add_test(primitives, msm__equals_the_cpu_backend);
-    for (TCase *tc : {toys, primitives}) {
+    for (TCase *tc : {toys, small, primitives}) {
         tcase_set_timeout(tc, 600);
         suite_add_tcase(s, tc);
     }
