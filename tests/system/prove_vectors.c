@@ -10,6 +10,7 @@
 #include "gpu/groth16.h"
 #include "numa/circuit/c1.h"
 #include "numa/circuit/c1_reader.h"
+#include "numa/circuit/witness.h"
 #include "tests/lib/vectors.h"
 
 struct expectation {
