@@ -5,7 +5,7 @@
 set -eu
 build="gcc libc6-dev make pkg-config libfuse3-dev libnuma-dev libssl-dev libzstd-dev zlib1g-dev"
 demo="fuse3 inotify-tools"
-check="check fuse3 inotify-tools zstd gzip rsync python3 jq procps psmisc attr"
+check="g++ check fuse3 inotify-tools zstd gzip rsync python3 jq procps psmisc attr"
 fuzz="clang libclang-rt-14-dev"
 
 case ${1:-} in
