@@ -27,22 +27,12 @@
 #include "fuse/handle.h"
 #include "fuse/mount.h"
 #include "fuse/publish.h"
+#include "fuse/texts.h"
 #include "fuse/writers.h"
 
 #define FUSE_CONF "/etc/fuse.conf"
 #define THREADS_DEFAULT 8
 #define INTAKE_THREADS 4
-#define WRITE_TEXT_MAX 4096 /* bytes of a text for NAME.priority, log_level */
-
-/* An open generated file: a snapshot, made anew by each read from the beginning. */
-struct text {
-    struct handle handle;
-    uint64_t ino;
-    char *bytes; /* guarded by the lock of fs, as all below */
-    size_t len;
-    bool fresh; /* changed since it was last read */
-    struct fuse_pollhandle *ph;
-};
 
 struct fs {
     struct jobs *jobs;
@@ -57,12 +47,13 @@ struct fs {
     struct publisher *publisher;
     struct writers *writers;
     struct events *events;
+    struct texts *texts;
     int stop_fd, ended_fd;
     unsigned threads_max, threads_len;
     pthread_t *threads;
 
     pthread_mutex_t lock;
-    struct handle *handles; /* all but writers; guarded by lock */
+    struct handle *handles; /* all but writers and texts; guarded by lock */
 };
 
 static struct fs *fs_of(fuse_req_t req)
@@ -404,167 +395,41 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const
     reply(req, -EPERM);
 }
 
-/* ---- generated files ---- */
-
-static int text_refresh(struct fs *fs, struct text *t)
-{
-    char *bytes = NULL, *old;
-    size_t len = 0;
-
-    pthread_mutex_lock(&fs->lock);
-    t->fresh = false; /* first: a change from now on is one that this read may miss */
-    pthread_mutex_unlock(&fs->lock);
-    int ret = tree_render(fs->tree, t->ino, &bytes, &len);
-    if (ret < 0)
-        return ret;
-    pthread_mutex_lock(&fs->lock);
-    old = t->bytes;
-    t->bytes = bytes;
-    t->len = len;
-    pthread_mutex_unlock(&fs->lock);
-    free(old);
-    return 0;
-}
-
-static void text_read(struct fs *fs, struct text *t, fuse_req_t req, size_t size, size_t offset)
-{
-    int ret = offset == 0 ? text_refresh(fs, t) : 0;
-    char *copy = NULL;
-    size_t n = 0;
-
-    pthread_mutex_lock(&fs->lock);
-    if (ret == 0 && offset < t->len) {
-        n = min_size(size, t->len - offset);
-        copy = malloc(n);
-        if (copy)
-            memcpy(copy, t->bytes + offset, n);
-        else
-            ret = -ENOMEM;
-    }
-    pthread_mutex_unlock(&fs->lock);
-    if (ret < 0)
-        reply(req, ret);
-    else
-        fuse_reply_buf(req, copy, n);
-    free(copy);
-}
-
-static void text_write(struct fs *fs, struct text *t, fuse_req_t req, const char *buf, size_t len)
-{
-    char text[WRITE_TEXT_MAX + 1];
-    struct errmsg err = {""};
-
-    if (len > WRITE_TEXT_MAX) {
-        reply(req, -EFBIG);
-        return;
-    }
-    memcpy(text, buf, len);
-    text[len] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    int ret = tree_write(fs->tree, t->ino, text, &err);
-    if (ret < 0)
-        reply(req, ret);
-    else
-        fuse_reply_write(req, len);
-}
-
-/* What changed can be read and says so as sysfs does, until it has been read from the beginning. */
-static unsigned text_poll(struct fs *fs, struct text *t, struct fuse_pollhandle *ph)
-{
-    pthread_mutex_lock(&fs->lock);
-    struct fuse_pollhandle *old = ph ? t->ph : NULL;
-    if (ph)
-        t->ph = ph;
-    bool fresh = t->fresh;
-    pthread_mutex_unlock(&fs->lock);
-    if (old)
-        fuse_pollhandle_destroy(old);
-    return fresh ? POLLIN | POLLRDNORM | POLLPRI : 0;
-}
-
-/* The poll handle of some open file of `ino` that has not been told yet; marks all of them. */
-static struct fuse_pollhandle *text_changed(struct fs *fs, uint64_t ino)
-{
-    struct fuse_pollhandle *ph = NULL;
-
-    pthread_mutex_lock(&fs->lock);
-    for (struct handle *h = fs->handles; h; h = h->next) {
-        struct text *t = (struct text *)h;
-        if (h->kind != HANDLE_TEXT || t->ino != ino)
-            continue;
-        t->fresh = true;
-        if (!ph) {
-            ph = t->ph;
-            t->ph = NULL;
-        }
-    }
-    pthread_mutex_unlock(&fs->lock);
-    return ph;
-}
-
-static void notify_text(struct fs *fs, uint64_t ino)
-{
-    struct fuse_pollhandle *ph;
-
-    while ((ph = text_changed(fs, ino)) != NULL) {
-        fuse_lowlevel_notify_poll(ph);
-        fuse_pollhandle_destroy(ph);
-    }
-}
-
 /* ---- open files ---- */
 
+/* Neither a writer nor a text. */
 struct file {
     struct handle handle;
-    uint64_t job;
-};
-
-struct events_file {
-    struct handle handle;
-    struct events_reader *reader;
+    uint64_t job;                 /* HANDLE_FILE */
+    struct events_reader *reader; /* HANDLE_EVENTS */
 };
 
 /* NULL without memory. */
-static struct handle *new_handle(struct fs *fs, enum handle_kind kind, uint64_t ino, uint64_t job)
+static struct handle *open_other(struct fs *fs, enum handle_kind kind, uint64_t job)
 {
-    struct handle *h = NULL;
+    struct file *f = calloc(1, sizeof(*f));
 
-    if (kind == HANDLE_TEXT) {
-        struct text *t = calloc(1, sizeof(*t));
-        if (t)
-            *t = (struct text){.ino = ino, .fresh = true};
-        h = (struct handle *)t;
-    } else if (kind == HANDLE_EVENTS) {
-        struct events_file *f = calloc(1, sizeof(*f));
-        if (f && !(f->reader = events_open(fs->events))) {
-            free(f);
-            f = NULL;
-        }
-        h = (struct handle *)f;
-    } else {
-        struct file *f = calloc(1, sizeof(*f));
-        if (f)
-            f->job = job;
-        h = (struct handle *)f;
+    if (!f)
+        return NULL;
+    f->handle.kind = kind;
+    f->job = job;
+    if (kind == HANDLE_EVENTS && !(f->reader = events_open(fs->events))) {
+        free(f);
+        return NULL;
     }
-    if (h) {
-        h->kind = kind;
-        handle_link(&fs->handles, &fs->lock, h);
-    }
-    return h;
+    handle_link(&fs->handles, &fs->lock, &f->handle);
+    return &f->handle;
 }
 
 static void close_handle(struct fs *fs, struct handle *h)
 {
-    handle_unlink(&fs->handles, &fs->lock, h);
     if (h->kind == HANDLE_TEXT) {
-        struct text *t = (struct text *)h;
-        if (t->ph)
-            fuse_pollhandle_destroy(t->ph);
-        free(t->bytes);
-    } else if (h->kind == HANDLE_EVENTS) {
-        events_close(fs->events, ((struct events_file *)h)->reader);
+        text_close((struct text *)h);
+        return;
     }
+    handle_unlink(&fs->handles, &fs->lock, h);
+    if (h->kind == HANDLE_EVENTS)
+        events_close(fs->events, ((struct file *)h)->reader);
     free(h);
 }
 
@@ -601,7 +466,10 @@ static int make_handle(fuse_req_t req, uint64_t ino, const struct fuse_file_info
         handle = HANDLE_FILE;
     else if (is_job && tree_kind_is_result(kind) && for_writing(fi))
         handle = HANDLE_RESULT;
-    *out = new_handle(fs_of(req), handle, ino, job);
+    if (handle == HANDLE_TEXT)
+        *out = (struct handle *)texts_open(fs_of(req)->texts, ino);
+    else
+        *out = open_other(fs_of(req), handle, job);
     return *out ? 0 : -ENOMEM;
 }
 
@@ -657,11 +525,10 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
         read_c1(fs, writer_job((struct writer *)h), req, size, (uint64_t)offset);
         break;
     case HANDLE_TEXT:
-        text_read(fs, (struct text *)h, req, size, (size_t)offset);
+        text_read((struct text *)h, req, size, (uint64_t)offset);
         break;
     case HANDLE_EVENTS:
-        events_read(fs->events, ((struct events_file *)h)->reader, req, size,
-                    fi->flags & O_NONBLOCK);
+        events_read(fs->events, ((struct file *)h)->reader, req, size, fi->flags & O_NONBLOCK);
         break;
     case HANDLE_RESULT:
         reply(req, -EBADF);
@@ -678,7 +545,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     if (h->kind == HANDLE_WRITER)
         writer_write((struct writer *)h, req, buf, size, (uint64_t)offset);
     else if (h->kind == HANDLE_TEXT)
-        text_write(fs_of(req), (struct text *)h, req, buf, size);
+        text_write((struct text *)h, req, buf, size);
     else
         reply(req, -EACCES);
 }
@@ -723,9 +590,9 @@ static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
     unsigned events = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
 
     if (h->kind == HANDLE_EVENTS)
-        events = events_poll(fs->events, ((struct events_file *)h)->reader, ph);
+        events = events_poll(fs->events, ((struct file *)h)->reader, ph);
     else if (h->kind == HANDLE_TEXT && changes_are_told(ino))
-        events = text_poll(fs, (struct text *)h, ph);
+        events = text_poll((struct text *)h, ph);
     else if (ph)
         fuse_pollhandle_destroy(ph);
     fuse_reply_poll(req, events);
@@ -764,7 +631,7 @@ void fs_job_changed(struct fs *fs, const struct job_info *info, enum job_state w
     tree_job_changed(fs->tree, info, gone);
     if (gone || info->state != was)
         events_add_job(fs->events, info, gone);
-    notify_text(fs, tree_job_ino(info->id, TREE_STATUS));
+    texts_changed(fs->texts, tree_job_ino(info->id, TREE_STATUS));
     if (!gone)
         publisher_job_changed(fs->publisher, info->id);
     if (gone)
@@ -909,7 +776,7 @@ static int make_parts(struct fs *fs, const struct fs_options *opt, struct errmsg
     fs->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     fs->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (!fs->store_dir || !fs->threads || fs->stop_fd < 0 || fs->ended_fd < 0 ||
-        events_create(&fs->events) < 0)
+        events_create(&fs->events) < 0 || texts_create(fs->tree, &fs->texts) < 0)
         return errmsg_set(err, -ENOMEM, "fuse: no memory or descriptors");
     return 0;
 }
@@ -1008,6 +875,7 @@ void fs_destroy(struct fs *fs)
     writers_destroy(fs->writers);
     publisher_destroy(fs->publisher);
     events_destroy(fs->events);
+    texts_destroy(fs->texts);
     if (fs->session)
         fuse_session_destroy(fs->session);
     if (fs->stop_fd >= 0)

@@ -33,34 +33,44 @@ bool mount_may_allow_other(const char *fuse_conf)
     return allowed;
 }
 
-/* Resolves all but the last component, which may be a dead mount that answers nothing. */
-static int make_absolute(const char *path, char **out, struct errmsg *err)
+/* `path` without slashes at its end, cut into directory and name: "." and "proof", "/" and "proof". */
+static int cut_path(const char *path, char dir[PATH_MAX], char name[NAME_MAX + 1])
 {
-    char parent[PATH_MAX], *real = NULL;
     size_t len = strlen(path);
-    int ret = 0;
 
     while (len > 1 && path[len - 1] == '/')
         len--;
-    if (len == 0 || len >= sizeof(parent))
-        return errmsg_set(err, -EINVAL, "mount point '%s': not a path", path);
-    memcpy(parent, path, len);
-    parent[len] = '\0';
-    char *slash = strrchr(parent, '/');
-    const char *name = slash ? slash + 1 : parent;
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || *name == '\0')
-        real = realpath(path, NULL);
-    else {
-        char *dir = realpath(!slash ? "." : slash == parent ? "/" : (*slash = '\0', parent), NULL);
-        if (dir && asprintf(&real, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < 0)
-            real = NULL;
-        free(dir);
-    }
-    if (!real)
-        ret = errmsg_set(err, -errno, "mount point %s: %s", path, strerror(errno));
-    else
-        *out = real;
-    return ret;
+    const char *slash = memrchr(path, '/', len);
+    const char *begin = slash ? slash + 1 : path;
+    size_t dir_len = slash ? (size_t)(slash - path) : 0, name_len = len - (size_t)(begin - path);
+    if (name_len == 0 || name_len > NAME_MAX || dir_len >= PATH_MAX)
+        return -EINVAL;
+    memcpy(dir, path, dir_len);
+    dir[dir_len] = '\0';
+    if (dir_len == 0)
+        strcpy(dir, slash ? "/" : ".");
+    memcpy(name, begin, name_len);
+    name[name_len] = '\0';
+    return 0;
+}
+
+/* Resolves all but the last component, which may be a dead mount that answers nothing. */
+static int make_absolute(const char *path, char **out, struct errmsg *err)
+{
+    char dir[PATH_MAX], name[NAME_MAX + 1];
+    char *real = NULL;
+
+    if (cut_path(path, dir, name) < 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return errmsg_set(err, -EINVAL, "mount point '%s': not the path of a directory", path);
+    char *parent = realpath(dir, NULL);
+    if (!parent)
+        return errmsg_set(err, -errno, "mount point %s: %s", path, strerror(errno));
+    int n = asprintf(&real, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name);
+    free(parent);
+    if (n < 0)
+        return errmsg_set(err, -ENOMEM, "mount point %s: no memory", path);
+    *out = real;
+    return 0;
 }
 
 /* Undoes the \ooo escapes of mountinfo, in place. */
@@ -179,7 +189,9 @@ int mount_prepare(const char *path, char **absolute, struct errmsg *err)
             break;
         ret = 0;
     }
-    if (ret == 0 && mkdir(real, 0755) < 0 && errno != EEXIST)
+    /* Not even root should put a file there while the service is down; fusermount3 wants its user to be
+     * able to write. */
+    if (ret == 0 && mkdir(real, geteuid() == 0 ? 0555 : 0755) < 0 && errno != EEXIST)
         ret = errmsg_set(err, -errno, "mount point %s: %s", real, strerror(errno));
     if (ret == 0)
         ret = check_empty(real, err);
