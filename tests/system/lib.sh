@@ -58,7 +58,10 @@ lacks() { # the reason, as the last line
 [ -c /dev/fuse ] || lacks "no /dev/fuse"
 [ -w /dev/fuse ] || lacks "/dev/fuse is not open to this user"
 [ "$(id -u)" -eq 0 ] || command -v fusermount3 >/dev/null || lacks "no fusermount3 for an ordinary user"
-params=$(tests/lib/dev-params.sh) || { echo "cannot make the 2 KiB parameters"; exit 1; }
+# CAP_SYS_ADMIN is bit 21.
+[ "$(id -u)" -ne 0 ] || [ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 21 & 1)) -eq 1 ] ||
+    lacks "the right to mount (CAP_SYS_ADMIN)"
+params=$(tests/lib/dev-params.sh 2>"$work/setup") || { cat "$work/setup"; echo "cannot make the 2 KiB parameters"; exit 1; }
 
 # ---- checks ----
 

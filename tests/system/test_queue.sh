@@ -77,6 +77,24 @@ for i in 0 1 2 3 4; do rm -f "$jobs/full$i"; done
 rm -f "$jobs/first"
 expect "all gone" wait_for 10 idle
 
+# ---- where the kernel limits how long a request may be pending, nobody is let wait so long
+limit=/proc/sys/fs/fuse/default_request_timeout
+if [ -n "${PROOFD_ALL:-}" ] && [ -w $limit ]; then
+    expect "stop" stop
+    before=$(cat $limit)
+    echo 6 >$limit
+    start --max-unfinished 1
+    echo "$before" >$limit
+    cp "${files[0]}" "$jobs/full"
+    cp "${files[1]}" "$jobs/waits" 2>"$work/waits"
+    same "a writer that waits is sent away" $? 1
+    like "with a reason" "$(cat "$work/waits")" "temporarily unavailable"
+    expect "a reader of events gets a heartbeat" timeout 10 grep -m 1 heartbeat "$mnt/events"
+    rm "$jobs/full"
+    expect "stop" stop
+    start --max-unfinished 6
+fi
+
 # ---- the end of the service ends every wait
 for i in 0 1 2 3 4 5; do cp "${files[i % 4]}" "$jobs/full$i"; done
 cp "${files[0]}" "$jobs/waits" 2>"$work/waits" & waits=$!

@@ -86,7 +86,6 @@ else
     skip "rsync" "rsync is not installed"
     rsynced=
 fi
-if command -v curl >/dev/null; then expect "curl" curl -s -o "$jobs/curl" "file://$a"; else skip "curl" "not installed"; fi
 for j in "$name" cp-p cp-a install cat append pieces tee dd-512 dd-4k dd-1M dd-10M dd-fsync dd-append backwards late mv \
     renamed $rsynced; do
     expect "$j is done" ends "$j" done
