@@ -11,51 +11,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "gpu/domain.h"
+
 #define CHUNK 4096
-
-/* 7 generates the multiplicative group; r - 1 = 2^32 * ODD_PART (c2-formats 6.2). */
-#define GENERATOR 7
-#define TWO_ADICITY 32
-static const uint64_t odd_part[4] = {
-    0xfffe5bfeffffffff, 0x09a1d80553bda402, 0x299d7d483339d808, 0x0000000073eda753,
-};
-
-static const uint64_t *exponent_u64(uint64_t limbs[4], uint64_t e)
-{
-    limbs[0] = e;
-    limbs[1] = limbs[2] = limbs[3] = 0;
-    return limbs;
-}
-
-static fr_t power(const fr_t *base, const uint64_t e[4])
-{
-    fr_t out = fr_from_u64(1);
-
-    for (int bit = 255; bit >= 0; bit--) {
-        fr_sqr(&out, &out);
-        if (e[bit / 64] >> (bit % 64) & 1)
-            fr_mul(&out, &out, base);
-    }
-    return out;
-}
-
-static fr_t power_u64(const fr_t *base, uint64_t e)
-{
-    uint64_t limbs[4];
-
-    return power(base, exponent_u64(limbs, e));
-}
-
-/* A primitive 2^log2_len-th root of unity. */
-static fr_t root_of_unity(uint32_t log2_len)
-{
-    fr_t root = fr_from_u64(GENERATOR);
-
-    root = power(&root, odd_part);
-    for (uint32_t k = TWO_ADICITY; k > log2_len; k--)
-        fr_sqr(&root, &root);
-    return root;
-}
 
 struct lagrange {
     fr_t *values;
@@ -70,7 +28,7 @@ static void lagrange_chunk(void *ctx, size_t item, unsigned thread)
     const struct lagrange *l = ctx;
     size_t first = item * CHUNK, n = min_size(CHUNK, l->len - first);
     fr_t *out = l->values + first;
-    fr_t denominators[CHUNK], x = power_u64(&l->omega, first), product = fr_from_u64(1), inverse;
+    fr_t denominators[CHUNK], x = fr_power(&l->omega, first), product = fr_from_u64(1), inverse;
 
     (void)thread;
     for (size_t i = 0; i < n; i++) {
@@ -96,7 +54,7 @@ static void lagrange_fill(struct qap *q, const fr_t *tau, struct workers *worker
         .values = q->lagrange,
         .len = q->n_rows,
         .tau = *tau,
-        .omega = root_of_unity(q->log2_domain),
+        .omega = domain_root(q->log2_domain),
     };
     fr_t m = fr_from_u64(UINT64_C(1) << q->log2_domain);
 
@@ -112,7 +70,7 @@ int qap_create(const struct porep_counts *counts, const fr_t *tau, struct worker
     size_t variables = (size_t)counts->inputs + counts->aux;
     fr_t one = fr_from_u64(1);
 
-    if (counts->log2_domain >= TWO_ADICITY || counts->rows > UINT64_C(1) << counts->log2_domain)
+    if (counts->log2_domain >= DOMAIN_LOG2_LEN_MAX || counts->rows > UINT64_C(1) << counts->log2_domain)
         return errmsg_set(err, -EINVAL, "no domain of 2^%u for so many rows", counts->log2_domain);
     struct qap *q = calloc(1, sizeof(*q));
     if (!q)
@@ -129,7 +87,7 @@ int qap_create(const struct porep_counts *counts, const fr_t *tau, struct worker
         qap_destroy(q);
         return errmsg_set(err, -ENOMEM, "no memory for the polynomials of %zu variables", variables);
     }
-    q->vanishing = power_u64(tau, UINT64_C(1) << q->log2_domain);
+    q->vanishing = fr_power(tau, UINT64_C(1) << q->log2_domain);
     fr_sub(&q->vanishing, &q->vanishing, &one);
     if (fr_is_zero(&q->vanishing)) {
         qap_destroy(q);

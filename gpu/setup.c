@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "gpu/cpu/fixed_base.h"
+#include "gpu/domain.h"
 #include "gpu/newfile.h"
 #include "gpu/point.h"
 #include "gpu/qap.h"
@@ -236,13 +237,8 @@ struct section {
 static void h_scalars(const struct setup *s, size_t first, size_t n, fr_t *out)
 {
     const fr_t *tau = &s->trapdoor.tau;
-    fr_t power = fr_from_u64(1), scale;
+    fr_t power = fr_power(tau, first), scale;
 
-    for (int bit = 63; bit >= 0; bit--) {
-        fr_sqr(&power, &power);
-        if (first >> bit & 1)
-            fr_mul(&power, &power, tau);
-    }
     fr_inverse(&scale, &s->trapdoor.delta);
     fr_mul(&scale, &scale, &s->qap->vanishing);
     fr_mul(&power, &power, &scale);
