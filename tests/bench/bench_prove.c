@@ -13,6 +13,7 @@
 #include "gpu/groth16.h"
 #include "gpu/setup.h"
 #include "numa/circuit/c1_reader.h"
+#include "numa/circuit/witness.h"
 #include "tests/lib/bench.h"
 #include "tests/lib/vectors.h"
 
