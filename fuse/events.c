@@ -1,7 +1,7 @@
 /*
- * A ring of lines, counted from the start of the service: line n is in slot n % EVENTS_KEPT. A reader
- * keeps the number of its next line and a copy of the line it is in, so that a line which has been begun is
- * given whole, whatever happens in the ring.
+ * A ring of lines, counted from the start of the service: line n is in slot n % EVENTS_KEPT. A
+ * reader keeps the number of its next line and a copy of the line it is in, so that a line which
+ * has been begun is given whole, whatever happens in the ring.
  */
 #include "fuse/events.h"
 
@@ -30,12 +30,19 @@ struct events_reader {
     struct fuse_pollhandle *ph;
 };
 
+/* A request that waits for a line. */
+struct waiter {
+    struct parked parked;
+    struct events_reader *reader;
+    size_t max;
+};
+
 struct events {
     pthread_mutex_t lock;
     uint64_t head; /* lines ever added; all guarded by lock */
     bool stopped;
     struct events_reader *readers;
-    struct parked_list waiting; /* its lock is taken before ours; key: the reader */
+    struct parked_list waiting; /* struct waiter; its lock is taken before ours */
     char lines[EVENTS_KEPT][LINE_MAX_BYTES];
 };
 
@@ -110,8 +117,8 @@ static size_t fill(const struct events *ev, struct cursor *c, char *buf, size_t 
     return used;
 }
 
-/* Answers if there is something to say. What the kernel did not take (the reader was interrupted) is
- * given again at the next read. */
+/* Answers if there is something to say. What the kernel did not take (the reader was interrupted)
+ * is given again at the next read. */
 static bool answer(struct events *ev, struct events_reader *r, fuse_req_t req, size_t max)
 {
     char buf[READ_MAX];
@@ -132,23 +139,13 @@ static bool answer(struct events *ev, struct events_reader *r, fuse_req_t req, s
     return true;
 }
 
-struct waiter {
-    struct parked parked;
-    size_t max;
-};
-
-static struct events_reader *reader_of(const struct parked *p)
-{
-    return (struct events_reader *)(uintptr_t)p->key;
-}
-
 /* A kernel that waits for `read` keeps the file open, so its reader lives. */
 static bool can_be_answered(void *ctx, const struct parked *p)
 {
     struct events *ev = ctx;
 
     pthread_mutex_lock(&ev->lock);
-    bool yes = ev->stopped || has_lines(ev, &reader_of(p)->cursor);
+    bool yes = ev->stopped || has_lines(ev, &((const struct waiter *)p)->reader->cursor);
     pthread_mutex_unlock(&ev->lock);
     return yes;
 }
@@ -158,8 +155,9 @@ static void answer_waiting(struct events *ev)
     struct parked *p;
 
     while ((p = parked_take(&ev->waiting, can_be_answered, ev)) != NULL) {
-        if (answer(ev, reader_of(p), p->req, ((struct waiter *)p)->max))
-            free(p);
+        struct waiter *w = (struct waiter *)p;
+        if (answer(ev, w->reader, p->req, w->max))
+            free(w);
         else /* another read of the same descriptor was faster */
             parked_return(&ev->waiting, p);
     }
@@ -183,7 +181,8 @@ void events_read(struct events *ev, struct events_reader *r, fuse_req_t req, siz
         fuse_reply_err(req, nonblock ? EAGAIN : ENOMEM);
         return;
     }
-    w->parked = (struct parked){.req = req, .key = (uintptr_t)r, .since_ms = now_ms()};
+    w->parked = (struct parked){.req = req, .since_ms = now_ms()};
+    w->reader = r;
     w->max = max;
     parked_add(&ev->waiting, &w->parked);
     answer_waiting(ev); /* a line may have come in between */

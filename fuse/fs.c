@@ -1,11 +1,11 @@
 /*
- * One table of operations and a few threads that serve it. Every operation is short: it looks at the tree,
- * changes the job table, or hands the request to writers.c, events.c or the publisher. All attributes and
- * names are valid for no time (timeouts 0), for jobs change without the kernel; so nothing ever needs to be
- * invalidated.
+ * One table of operations and a few threads that serve it. Every operation is short: it looks at
+ * the tree, changes the job table, or hands the request to writers.c, events.c or the publisher.
+ * All attributes and names are valid for no time (timeouts 0), for jobs change without the kernel;
+ * so nothing ever needs to be invalidated.
  *
- * libfuse's own loop is not used: its threads come and go and end only by a signal. Ours are a fixed
- * number, wait in poll() for a request or for the end, and are joined.
+ * libfuse's own loop is not used: its threads come and go and end only by a signal. Ours are a
+ * fixed number, wait in poll() for a request or for the end, and are joined.
  */
 #include "fuse/fs.h"
 
@@ -433,8 +433,8 @@ static void close_handle(struct fs *fs, struct handle *h)
     free(h);
 }
 
-/* Who may write to a file that is no C1: the publisher to a result; its owner to a priority and a setting
- * (the mode has been checked by the kernel; root gets past the mode, not past this). */
+/* Who may write to a file that is no C1: the publisher to a result; its owner to a priority and a
+ * setting (the mode has been checked by the kernel; root gets past the mode, not past this). */
 static int check_write(fuse_req_t req, uint64_t ino)
 {
     enum tree_kind kind;
@@ -598,8 +598,8 @@ static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
     fuse_reply_poll(req, events);
 }
 
-/* No .create: see fs.h. No xattr operations: with one, the kernel asks for security.capability before each
- * write. No .fsync: the kernel then answers 0, and what counts is synced at FLUSH. */
+/* No .create: see fs.h. No xattr operations: with one, the kernel asks for security.capability
+ * before each write. No .fsync: the kernel then answers 0, and what counts is synced at FLUSH. */
 static const struct fuse_lowlevel_ops operations = {
     .init = op_init,
     .lookup = op_lookup,
@@ -718,8 +718,8 @@ static int64_t read_seconds(const char *path)
     return seconds;
 }
 
-/* Where the administrator limits how long a request may be pending, the kernel ends the whole mount when
- * one is; so nobody is let wait for more than half of that. */
+/* Where the administrator limits how long a request may be pending, the kernel ends the whole mount
+ * when one is; so nobody is let wait for more than half of that. */
 static int64_t request_limit_ms(void)
 {
     int64_t limit = read_seconds("/proc/sys/fs/fuse/default_request_timeout");
@@ -846,8 +846,9 @@ int fs_ended_fd(const struct fs *fs)
     return fs->ended_fd;
 }
 
-/* The publisher needs a mount that serves, so it ends first. What has been taken in is finished after the
- * last request has been read and before the mount goes, so everybody whose request was read is answered. */
+/* The publisher needs a mount that serves, so it ends first. What has been taken in is finished
+ * after the last request has been read and before the mount goes, so everybody whose request was
+ * read is answered. */
 void fs_stop(struct fs *fs)
 {
     publisher_stop(fs->publisher);

@@ -1,14 +1,15 @@
 /*
  * The mount: low-level FUSE operations, thin, over tree and jobs.
  *
- * Files are made by MKNOD and OPEN, never by CREATE: so a writer can be made to wait in open() while the
- * queue is full, without the directory's lock. Bytes and judgement of an upload run on a small pool of
- * intake threads, so that `ls`, `stat` and `df` answer at once whatever is being read in; content is judged
- * at a non-empty FLUSH, the job starts at RELEASE, or at RENAME to a final name. Results are published by
- * one thread that is an ordinary client of the mount (fuse/publish.h), `events` is in fuse/events.h.
- * Nothing here waits for a proof.
+ * Files are made by MKNOD and OPEN, never by CREATE: so a writer can be made to wait in open()
+ * while the queue is full, without the directory's lock. Bytes and judgement of an upload run on a
+ * small pool of intake threads, so that `ls`, `stat` and `df` answer at once whatever is being read
+ * in; content is judged at a non-empty FLUSH, the job starts at RELEASE, or at RENAME to a final
+ * name. Results are published by one thread that is an ordinary client of the mount
+ * (fuse/publish.h), `events` is in fuse/events.h. Nothing here waits for a proof.
  *
- * Life: jobs_open, tree_create, fs_create, fs_start, ..., fs_stop, fs_destroy, tree_destroy, jobs_close.
+ * Life: jobs_open, tree_create, fs_create, fs_start, ..., fs_stop, fs_destroy, tree_destroy,
+ * jobs_close.
  */
 #ifndef FUSE_FS_H
 #define FUSE_FS_H
@@ -29,9 +30,10 @@ struct fs_options {
     void *ctx;
 };
 
-/* Mounts. A dead mount of this program at that place is detached first; a live one is -EBUSY, a mount
- * point with something in it -ENOTEMPTY. Other users are let in when the service is root or fuse.conf
- * allows it, else warn says so. No thread runs yet: what must be forked is forked before fs_start. */
+/* Mounts. A dead mount of this program at that place is detached first; a live one is -EBUSY, a
+ * mount point with something in it -ENOTEMPTY. Other users are let in when the service is root or
+ * fuse.conf allows it, else warn says so. No thread runs yet: what must be forked is forked before
+ * fs_start. */
 int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err);
 
 /* Starts the threads and returns when the mount answers: users may come. */
@@ -40,7 +42,8 @@ int fs_start(struct fs *fs, struct errmsg *err);
 /* Readable (poll for POLLIN) once the mount has been taken away from outside: time to stop. */
 int fs_ended_fd(const struct fs *fs);
 
-/* Answers everybody who waits (-ECANCELED), ends the threads and the mount. Safe after a failed start. */
+/* Answers everybody who waits (-ECANCELED), ends the threads and the mount. Safe after a failed
+ * start. */
 void fs_stop(struct fs *fs);
 
 /* After fs_stop. NULL is fine. */

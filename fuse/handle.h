@@ -1,5 +1,6 @@
 /*
- * What an open file is to the mount: the first member of each struct that a file handle (fi->fh) points to.
+ * What an open file is to the mount: the first member of each struct that a file handle (fi->fh)
+ * points to.
  */
 #ifndef FUSE_HANDLE_H
 #define FUSE_HANDLE_H

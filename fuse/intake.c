@@ -1,6 +1,6 @@
 /*
- * A list of lanes that have something to do. A thread takes the first lane, runs one task of it, and puts
- * the lane back at the end if there is more.
+ * A list of lanes that have something to do. A thread takes the first lane, runs one task of it,
+ * and puts the lane back at the end if there is more.
  */
 #include "fuse/intake.h"
 

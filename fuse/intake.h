@@ -1,8 +1,8 @@
 /*
  * A small pool of threads for what takes a while in a request: taking in bytes, judging a document.
  *
- * Tasks of one lane (one open file) run one at a time and in order; lanes take turns, so a large upload
- * delays a small one by a block and never by its whole length.
+ * Tasks of one lane (one open file) run one at a time and in order; lanes take turns, so a large
+ * upload delays a small one by a block and never by its whole length.
  */
 #ifndef FUSE_INTAKE_H
 #define FUSE_INTAKE_H
@@ -32,7 +32,8 @@ int intake_start(struct intake *in, struct errmsg *err);
 /* Runs what has been pushed, then ends the threads. */
 void intake_destroy(struct intake *in);
 
-/* From any thread. The lane must have no task queued when it is freed, but for the one that frees it. */
+/* From any thread. The lane must have no task queued when it is freed, but for the one that frees
+ * it. */
 void intake_push(struct intake *in, struct intake_lane *lane, struct intake_task *task);
 
 #endif

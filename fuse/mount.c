@@ -1,6 +1,6 @@
 /*
- * /proc/self/mountinfo says what is mounted where, also for a mount whose service is dead and whose root
- * nobody can stat any more.
+ * /proc/self/mountinfo says what is mounted where, also for a mount whose service is dead and whose
+ * root nobody can stat any more.
  */
 #include "fuse/mount.h"
 
@@ -33,7 +33,8 @@ bool mount_may_allow_other(const char *fuse_conf)
     return allowed;
 }
 
-/* `path` without slashes at its end, cut into directory and name: "." and "proof", "/" and "proof". */
+/* `path` without slashes at its end, cut into directory and name: "." and "proof", "/" and "proof".
+ */
 static int cut_path(const char *path, char dir[PATH_MAX], char name[NAME_MAX + 1])
 {
     size_t len = strlen(path);
@@ -43,34 +44,38 @@ static int cut_path(const char *path, char dir[PATH_MAX], char name[NAME_MAX + 1
     const char *slash = memrchr(path, '/', len);
     const char *begin = slash ? slash + 1 : path;
     size_t dir_len = slash ? (size_t)(slash - path) : 0, name_len = len - (size_t)(begin - path);
-    if (name_len == 0 || name_len > NAME_MAX || dir_len >= PATH_MAX)
+    if (name_len == 0 || name_len > NAME_MAX || dir_len >= PATH_MAX - 1)
         return -EINVAL;
     memcpy(dir, path, dir_len);
-    dir[dir_len] = '\0';
     if (dir_len == 0)
-        strcpy(dir, slash ? "/" : ".");
+        dir[dir_len++] = slash ? '/' : '.';
+    dir[dir_len] = '\0';
     memcpy(name, begin, name_len);
     name[name_len] = '\0';
     return 0;
 }
 
 /* Resolves all but the last component, which may be a dead mount that answers nothing. */
-static int make_absolute(const char *path, char **out, struct errmsg *err)
+static char *make_absolute(const char *path, int *ret, struct errmsg *err)
 {
     char dir[PATH_MAX], name[NAME_MAX + 1];
     char *real = NULL;
 
-    if (cut_path(path, dir, name) < 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return errmsg_set(err, -EINVAL, "mount point '%s': not the path of a directory", path);
+    if (cut_path(path, dir, name) < 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+        *ret = errmsg_set(err, -EINVAL, "mount point '%s': not the path of a directory", path);
+        return NULL;
+    }
     char *parent = realpath(dir, NULL);
-    if (!parent)
-        return errmsg_set(err, -errno, "mount point %s: %s", path, strerror(errno));
-    int n = asprintf(&real, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name);
+    if (!parent) {
+        *ret = errmsg_set(err, -errno, "mount point %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    if (asprintf(&real, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name) < 0) {
+        *ret = errmsg_set(err, -ENOMEM, "mount point %s: no memory", path);
+        real = NULL;
+    }
     free(parent);
-    if (n < 0)
-        return errmsg_set(err, -ENOMEM, "mount point %s: no memory", path);
-    *out = real;
-    return 0;
+    return real;
 }
 
 /* Undoes the \ooo escapes of mountinfo, in place. */
@@ -107,7 +112,7 @@ static int mounted_type(const char *path, char type[64], struct errmsg *err)
             continue;
         unescape(where);
         if (strcmp(where, path) == 0)
-            strcpy(type, kind);
+            memcpy(type, kind, sizeof(kind));
     }
     free(line);
     fclose(f);
@@ -180,25 +185,23 @@ static int check_empty(const char *path, struct errmsg *err)
 
 int mount_prepare(const char *path, char **absolute, struct errmsg *err)
 {
-    char *real = NULL;
-    int ret = make_absolute(path, &real, err);
+    int ret = 1;
+    char *real = make_absolute(path, &ret, err);
 
-    for (int i = 0; ret == 0 && i < STACKED_MAX; i++) {
+    if (!real)
+        return ret;
+    for (int i = 0; ret > 0 && i < STACKED_MAX; i++)
         ret = clear_one(real, err);
-        if (ret <= 0)
-            break;
-        ret = 0;
-    }
-    /* Not even root should put a file there while the service is down; fusermount3 wants its user to be
-     * able to write. */
-    if (ret == 0 && mkdir(real, geteuid() == 0 ? 0555 : 0755) < 0 && errno != EEXIST)
+    /* Not even root should put a file there while the service is down; fusermount3 wants its user
+     * to be able to write. */
+    if (ret >= 0 && mkdir(real, geteuid() == 0 ? 0555 : 0755) < 0 && errno != EEXIST)
         ret = errmsg_set(err, -errno, "mount point %s: %s", real, strerror(errno));
-    if (ret == 0)
+    if (ret >= 0)
         ret = check_empty(real, err);
-    if (ret == 0) {
-        *absolute = real;
-        real = NULL;
+    if (ret < 0) {
+        free(real);
+        return ret;
     }
-    free(real);
-    return ret;
+    *absolute = real;
+    return 0;
 }

@@ -1,5 +1,6 @@
 /*
- * The place of the mount: is it free, is there a dead mount of ours in the way, may others be let in.
+ * The place of the mount: is it free, is there a dead mount of ours in the way, may others be let
+ * in.
  */
 #ifndef FUSE_MOUNT_H
 #define FUSE_MOUNT_H
@@ -10,12 +11,13 @@
 
 #define MOUNT_SUBTYPE "proofd" /* the type in /proc/mounts is fuse.proofd */
 
-/* Makes `path` ready to be mounted on: makes the directory if it is absent, detaches what a killed service
- * left there. Returns 0 with *absolute set (malloc'ed); -EBUSY where a mount is alive or not ours,
- * -ENOTEMPTY, -ENOTDIR. */
+/* Makes `path` ready to be mounted on: makes the directory if it is absent, detaches what a killed
+ * service left there. Returns 0 with *absolute set (malloc'ed); -EBUSY where a mount is alive or
+ * not ours, -ENOTEMPTY, -ENOTDIR. */
 int mount_prepare(const char *path, char **absolute, struct errmsg *err);
 
-/* Whether this process may use allow_other: root always, others where fuse.conf says user_allow_other. */
+/* Whether this process may use allow_other: root always, others where fuse.conf says
+ * user_allow_other. */
 bool mount_may_allow_other(const char *fuse_conf);
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * A queue of jobs to look at. For each, the tree says which results exist that nobody can see; the thread
- * announces one, creates it through the mount, and so on until nothing is due. Where the mount cannot be
- * reached (somebody detached it), results are made visible without an event: late watchers are better
- * served than none.
+ * A queue of jobs to look at. For each, the tree says which results exist that nobody can see; the
+ * thread announces one, creates it through the mount, and so on until nothing is due. Where the
+ * mount cannot be reached (somebody detached it), results are made visible without an event: late
+ * watchers are better served than none.
  *
- * The root is opened anew for each job and checked to be a FUSE mount: after a lazy unmount the path leads
- * to the directory below, and a descriptor that is held for long would keep `umount` from working.
+ * The root is opened anew for each job and checked to be a FUSE mount: after a lazy unmount the
+ * path leads to the directory below, and a descriptor that is held for long would keep `umount`
+ * from working.
  */
 #include "fuse/publish.h"
 
@@ -149,8 +150,8 @@ static void warn(struct publisher *p, const struct job_info *info, int error)
         p->warn(p->ctx, text);
 }
 
-/* Creates what is due, lowest kind first, so `.proof` last. A failure may be a rename or an rm that came
- * between: what is due is asked anew. */
+/* Creates what is due, lowest kind first, so `.proof` last. A failure may be a rename or an rm that
+ * came between: what is due is asked anew. */
 static void publish(struct publisher *p, uint64_t job)
 {
     struct job_info info;
@@ -256,7 +257,8 @@ static void *publisher_thread(void *arg)
     return NULL;
 }
 
-/* An order without `done` does what an earlier one would do, which is still to begin. Under the lock. */
+/* An order without `done` does what an earlier one would do, which is still to begin. Under the
+ * lock. */
 static bool is_ordered(const struct publisher *p, uint64_t job)
 {
     for (const struct order *o = p->first; o; o = o->next)

@@ -1,9 +1,9 @@
 /*
- * The thread that makes results appear. It is an ordinary client of the mount: it creates and closes each
- * result file, `.proof` last, which is the only thing that raises inotify events (CREATE, OPEN,
- * CLOSE_WRITE) for every watcher of the directory. Its own MKNOD request, recognised by the kernel's word
- * for its thread and by what it has announced, is what binds the finished content to the name.
- * A change of state touches NAME.status in the same way (ATTRIB).
+ * The thread that makes results appear. It is an ordinary client of the mount: it creates and
+ * closes each result file, `.proof` last, which is the only thing that raises inotify events
+ * (CREATE, OPEN, CLOSE_WRITE) for every watcher of the directory. Its own MKNOD request, recognised
+ * by the kernel's word for its thread and by what it has announced, is what binds the finished
+ * content to the name. A change of state touches NAME.status in the same way (ATTRIB).
  *
  * It holds no lock while it is inside the mount, so it may be called from any handler.
  */
@@ -33,8 +33,8 @@ void publisher_destroy(struct publisher *p);
 
 /* Job `id` has changed: publish what is due, touch its status file. Does not block. */
 void publisher_job_changed(struct publisher *p, uint64_t id);
-/* The same, and calls done(arg) when all that was due for `id` can be seen; always, and exactly once.
- * At once when the publisher has stopped. */
+/* The same, and calls done(arg) when all that was due for `id` can be seen; always, and exactly
+ * once. At once when the publisher has stopped. */
 void publisher_after(struct publisher *p, uint64_t id, void (*done)(void *arg), void *arg);
 
 /* For the handler of MKNOD: is this the publisher's own request, for a name that it announced? */

@@ -1,8 +1,9 @@
 /*
  * Open files whose contents are made when they are read: status, report, metrics, ...
  *
- * An open file is a snapshot, made anew by each read from the beginning, so `cat` is consistent and a
- * program that polls may seek back and read again, as in sysfs. Any thread may call anything here.
+ * An open file is a snapshot, made anew by each read from the beginning, so `cat` is consistent and
+ * a program that polls may seek back and read again, as in sysfs. Any thread may call anything
+ * here.
  */
 #ifndef FUSE_TEXTS_H
 #define FUSE_TEXTS_H
@@ -25,8 +26,8 @@ void text_read(struct text *t, fuse_req_t req, size_t size, uint64_t offset);
 /* One write is one text for tree_write. */
 void text_write(struct text *t, fuse_req_t req, const char *buf, size_t len);
 
-/* POLLIN and POLLPRI when the file has changed since it was last read from the beginning; takes ph (may be
- * NULL) and tells it of the next change. */
+/* POLLIN and POLLPRI when the file has changed since it was last read from the beginning; takes ph
+ * (may be NULL) and tells it of the next change. */
 unsigned text_poll(struct text *t, struct fuse_pollhandle *ph);
 /* The contents of `ino` are new: tells whoever polls. */
 void texts_changed(struct texts *all, uint64_t ino);

@@ -1,8 +1,8 @@
 /*
- * Names are looked up in the job table each time; nothing of it is copied here. All that the tree keeps
- * is which results have been published: `start_id` parts the jobs that were there when the service began
- * from later ones, and an entry in `shown` tells what is visible of a job that ended since. Attributes and
- * contents are made when they are asked for.
+ * Names are looked up in the job table each time; nothing of it is copied here. All that the tree
+ * keeps is which results have been published: `start_id` parts the jobs that were there when the
+ * service began from later ones, and an entry in `shown` tells what is visible of a job that ended
+ * since. Attributes and contents are made when they are asked for.
  */
 #include "fuse/tree.h"
 
@@ -36,8 +36,8 @@ struct node {
     const struct tree_file *file; /* NULL: a directory */
 };
 
-/* What can be seen of one job. A job without an entry shows everything if it had ended when the service
- * began, nothing otherwise. */
+/* What can be seen of one job. A job without an entry shows everything if it had ended when the
+ * service began, nothing otherwise. */
 struct shown {
     struct shown *next;
     uint64_t job;
@@ -170,8 +170,8 @@ static unsigned results_of(const struct job_info *info)
     return kinds;
 }
 
-/* Every kind that lookup and ls show. The error of a temporary file, which is about a rename that was
- * refused, needs no publication. */
+/* Every kind that lookup and ls show. The error of a temporary file, which is about a rename that
+ * was refused, needs no publication. */
 static unsigned visible_kinds(struct tree *t, const struct job_info *info)
 {
     unsigned published, hidden, results;
@@ -453,8 +453,8 @@ static bool list_job(struct tree *t, struct listing *l, const struct job_info *i
     return true;
 }
 
-/* The offset of an entry is its inode number, which grows with the job's age: so a reader that goes on
- * neither misses nor repeats a job that stays. */
+/* The offset of an entry is its inode number, which grows with the job's age: so a reader that goes
+ * on neither misses nor repeats a job that stays. */
 static int list_jobs(struct tree *t, struct listing *l)
 {
     struct job_info *batch = calloc(LIST_BATCH, sizeof(*batch));

@@ -1,6 +1,6 @@
 /*
- * The names of the mount: which exist, their inode numbers, attributes and contents. Knows jobs, knows
- * no libfuse.
+ * The names of the mount: which exist, their inode numbers, attributes and contents. Knows jobs,
+ * knows no libfuse.
  *
  *   /                  0555
  *   /jobs              1777: anybody may drop a file, only its owner may remove it
@@ -8,11 +8,13 @@
  *   /events            contents by fuse/events.h
  *   all others         tree_files, `status` and `metrics` among them
  *
- * Inode numbers: 1 is the root; fixed ones for the service's own files; a job's files are job id * 16 +
- * kind, so they live as long as the job and across a restart. Any thread may call anything here.
+ * Inode numbers: 1 is the root; fixed ones for the service's own files; a job's files are job id *
+ * 16 + kind, so they live as long as the job and across a restart. Any thread may call anything
+ * here.
  *
- * A result (error, report, proof.bin, proof) of a job that ends while the service runs is no name of the
- * mount until tree_publish makes it one; the results of jobs that had ended before are simply there.
+ * A result (error, report, proof.bin, proof) of a job that ends while the service runs is no name
+ * of the mount until tree_publish makes it one; the results of jobs that had ended before are
+ * simply there.
  */
 #ifndef FUSE_TREE_H
 #define FUSE_TREE_H
@@ -21,7 +23,8 @@
 
 #include "daemon/jobs.h"
 
-/* A file of the service's own: "status", "metrics", "nodes/0/topology". Made by main from its parts. */
+/* A file of the service's own: "status", "metrics", "nodes/0/topology". Made by main from its
+ * parts. */
 struct tree_file {
     const char *path; /* relative to the root, at most two directories down */
     mode_t mode;      /* 0444 or 0644 */
@@ -82,16 +85,16 @@ struct tree_dirent {
     uint64_t offset; /* where to go on after this one */
 };
 
-/* Entries of directory `ino` behind `offset` (0: from the start), until `emit` says false. What is there
- * all the time is met exactly once, whatever else comes and goes. */
+/* Entries of directory `ino` behind `offset` (0: from the start), until `emit` says false. What is
+ * there all the time is met exactly once, whatever else comes and goes. */
 int tree_list(struct tree *tree, uint64_t ino, uint64_t offset,
               bool (*emit)(void *ctx, const struct tree_dirent *entry), void *ctx);
 
 /* Contents of a generated file, malloc'ed: everything but NAME itself and `events`. */
 int tree_render(struct tree *tree, uint64_t ino, char **text, size_t *len);
 
-/* A user's text for `ino` (NAME.priority, a writable file of the service): without the newline at its
- * end. -EACCES for what takes none, -EINVAL with err for a wrong word. */
+/* A user's text for `ino` (NAME.priority, a writable file of the service): without the newline at
+ * its end. -EACCES for what takes none, -EINVAL with err for a wrong word. */
 int tree_write(struct tree *tree, uint64_t ino, const char *text, struct errmsg *err);
 
 /* ---- results ---- */

@@ -1,7 +1,7 @@
 /*
- * Each open file is a lane of the intake pool, so its writes, judgements and close keep their order. The
- * opens that wait are retried on a lane of their own: one at a time, oldest first, whenever a job ends or a
- * handle closes.
+ * Each open file is a lane of the intake pool, so its writes, judgements and close keep their
+ * order. The opens that wait are retried on a lane of their own: one at a time, oldest first,
+ * whenever a job ends or a handle closes.
  */
 #include "fuse/writers.h"
 
@@ -54,8 +54,8 @@ struct writers {
     struct embryo *embryos; /* guarded by lock */
 };
 
-/* An open on its way: to an intake thread, for it may have to wait until the file's last writer is through;
- * and then perhaps to the list of those that wait for a place. */
+/* An open on its way: to an intake thread, for it may have to wait until the file's last writer is
+ * through; and then perhaps to the list of those that wait for a place. */
 struct pending_open {
     struct parked parked;
     struct writers *all;
@@ -146,8 +146,8 @@ static bool is_waiting(struct writers *ws, uint64_t job)
            parked_has(&ws->waiting[1], is_for_job, &job);
 }
 
-/* Files that were made long ago and never opened. One whose open waits its turn is no such file; its open
- * takes it off the list when it ends. */
+/* Files that were made long ago and never opened. One whose open waits its turn is no such file;
+ * its open takes it off the list when it ends. */
 static void drop_old_embryos(struct writers *ws, int64_t now)
 {
     uint64_t job;
@@ -269,8 +269,8 @@ void writers_room(struct writers *ws)
         intake_push(ws->intake, &ws->retry_lane, &ws->retry);
 }
 
-/* Who comes later waits behind those who wait, even if there is room just now: it is theirs. An open that
- * will be refused in any case need not wait for that. */
+/* Who comes later waits behind those who wait, even if there is room just now: it is theirs. An
+ * open that will be refused in any case need not wait for that. */
 static bool must_queue(struct writers *ws, uint64_t job, struct parked_list **waiting)
 {
     struct job_info info;
@@ -426,8 +426,8 @@ void writer_truncate(struct writer *w, fuse_req_t req, uint64_t bytes,
 
 /* ---- closing ---- */
 
-/* Reads the flags of a thread that waits for us and so cannot change. Not to know counts as alive: the
- * content is judged in any case. */
+/* Reads the flags of a thread that waits for us and so cannot change. Not to know counts as alive:
+ * the content is judged in any case. */
 static bool dies_of_signal(pid_t tid)
 {
     char path[32], text[512];

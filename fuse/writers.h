@@ -1,11 +1,12 @@
 /*
- * Files opened for writing: who may open one now and who waits, what is done with the bytes, and what a
- * close means.
+ * Files opened for writing: who may open one now and who waits, what is done with the bytes, and
+ * what a close means.
  *
- * While the queue is full an open() waits its turn, first come first served, without a thread and without
- * the directory's lock; an interrupt ends the wait, O_NONBLOCK gets EAGAIN. Bytes and judgements run on
- * intake threads. A judgement that rejects is answered when NAME.error can be read. A writer that is killed
- * (the kernel says so of a process that flushes because it dies of a signal) leaves no job.
+ * While the queue is full an open() waits its turn, first come first served, without a thread and
+ * without the directory's lock; an interrupt ends the wait, O_NONBLOCK gets EAGAIN. Bytes and
+ * judgements run on intake threads. A judgement that rejects is answered when NAME.error can be
+ * read. A writer that is killed (the kernel says so of a process that flushes because it dies of a
+ * signal) leaves no job.
  */
 #ifndef FUSE_WRITERS_H
 #define FUSE_WRITERS_H
@@ -28,12 +29,14 @@ int writers_create(const struct writers_options *opt, struct writers **out, stru
 int writers_start(struct writers *ws, struct errmsg *err);
 /* Answers ECANCELED to every open that waits, now and later. */
 void writers_stop(struct writers *ws);
-/* After the last request: finishes and answers what has been taken in, then closes the files left open as
- * if their writers had been killed. Only fs_job_changed's calls may follow, and writers_destroy. */
+/* After the last request: finishes and answers what has been taken in, then closes the files left
+ * open as if their writers had been killed. Only fs_job_changed's calls may follow, and
+ * writers_destroy. */
 void writers_drain(struct writers *ws);
 void writers_destroy(struct writers *ws);
 
-/* A file that MKNOD has made, with no handle yet. It goes away when its open fails or does not come. */
+/* A file that MKNOD has made, with no handle yet. It goes away when its open fails or does not
+ * come. */
 void writers_made(struct writers *ws, uint64_t job);
 
 /* The requests of one file. Each answers `req`, now or later. */

@@ -1,6 +1,7 @@
 /*
- * How long `cp` of a C1 of 32 GiB into the mount takes, with every check, until it is accepted and synced and cp
- * exits; and what `ls` takes meanwhile. The service is a process of its own, without engines.
+ * How long `cp` of a C1 of 32 GiB into the mount takes, with every check, until it is accepted and
+ * synced and cp exits; and what `ls` takes meanwhile. The service is a process of its own, without
+ * engines.
  */
 #include <errno.h>
 #include <signal.h>

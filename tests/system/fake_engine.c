@@ -1,14 +1,14 @@
 /*
- * An engine that proves nothing: it knows the proofs of a few C1 files beforehand and gives them after a
- * delay, so that tests of the service's behaviour need not wait for mathematics. What it gives are true
- * proofs, and the tests check them at the end as they would any other.
+ * An engine that proves nothing: it knows the proofs of a few C1 files beforehand and gives them
+ * after a delay, so that tests of the service's behaviour need not wait for mathematics. What it
+ * gives are true proofs, and the tests check them at the end as they would any other.
  *
  * As an engine (proofd --engine): FAKE_ENGINE_DIR holds
  *   HASH.proof   raw proofs of the C1 whose decoded form has this SHA-256
  *   HASH.fail    (exists) that C1 fails instead
  *   delays       "SYNTHESIS_MS PROVING_MS", read for each partition anew
- * fake_engine learn C1 PROOFS DIR: writes HASH.proof; PROOFS has a line "INDEX HEX" for each partition.
- * fake_engine hash C1: prints HASH.
+ * fake_engine learn C1 PROOFS DIR: writes HASH.proof; PROOFS has a line "INDEX HEX" for each
+ * partition. fake_engine hash C1: prints HASH.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,15 +1,14 @@
 /*
  * What shell scripts cannot ask a file.
  *
- *   probe poll FILE MS         reads the file, then waits until poll() tells of something or MS have passed;
- *                              prints "ready FLAGS" or "timeout", then what can be read now
- *   probe poll-events FILE MS  the same without reading first: for `events`
- *   probe nonblock FILE        reads once with O_NONBLOCK; prints what it got, or the errno's name
- *   probe open FILE            open(O_WRONLY | O_CREAT); prints "opened" or the errno's name, then waits for
- *                              end of input
- *   probe late C1 FILE         writes C1 to FILE with a bad byte first, sees the error, corrects it, closes
- *   probe chunks C1 FILE N     writes C1 to FILE, N bytes at a time, from the end to the beginning
- *   probe kill C1 FILE         writes all of C1 to FILE and dies of SIGKILL before the close
+ *   probe poll FILE MS         reads the file, then waits until poll() tells of something or MS
+ * have passed; prints "ready FLAGS" or "timeout", then what can be read now probe poll-events FILE
+ * MS  the same without reading first: for `events` probe nonblock FILE        reads once with
+ * O_NONBLOCK; prints what it got, or the errno's name probe open FILE            open(O_WRONLY |
+ * O_CREAT); prints "opened" or the errno's name, then waits for end of input probe late C1 FILE
+ * writes C1 to FILE with a bad byte first, sees the error, corrects it, closes probe chunks C1 FILE
+ * N     writes C1 to FILE, N bytes at a time, from the end to the beginning probe kill C1 FILE
+ * writes all of C1 to FILE and dies of SIGKILL before the close
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * The tree over a table of jobs that this file makes up: the functions of daemon/jobs.h that the tree
- * calls are here, so the real table is not linked.
+ * The tree over a table of jobs that this file makes up: the functions of daemon/jobs.h that the
+ * tree calls are here, so the real table is not linked.
  */
 #include "fuse/tree.h"
 
@@ -381,7 +381,8 @@ START_TEST(tree_list__stays_steady_while_jobs_come_and_go)
         snprintf(name, sizeof(name), "j%02d", (int)id);
         fake_add(id, name, JOB_QUEUED);
     }
-    /* Three entries at a time; before each round a job that has been met goes, and a new one comes. */
+    /* Three entries at a time; before each round a job that has been met goes, and a new one comes.
+     */
     for (size_t before = SIZE_MAX; before != strlen(n.text); rounds++) {
         before = strlen(n.text);
         n.max = 3;
