@@ -4,7 +4,8 @@
  * entries 1 .. m, in one batch.
  *
  * Products go through the windows together, a block of scalars at a time: the block's sums stay in the second-level
- * cache and a batch of additions shares its inversion.
+ * cache and a batch of additions shares its inversion. While one window is added, the entries that the next one wants
+ * are on their way.
  */
 #include "gpu/cpu/fixed_base.h"
 
@@ -15,7 +16,7 @@
 #include "gpu/cpu/group.h"
 #include "numa/memory.h"
 
-#define BLOCK 1024 /* scalars; a whole batch of G1 additions */
+#define BLOCK BATCH_ADD_LEN_G1 /* scalars; a whole batch of additions, two of G2 */
 
 struct fixed_base {
     const struct group *group;
@@ -124,7 +125,7 @@ void fixed_base_destroy(struct fixed_base *t)
 
 struct block {
     struct recoded scalars[BLOCK];
-    struct add_pair pairs[BLOCK];
+    struct add_pair pairs[2][BLOCK]; /* of a window and of the one after it */
     struct batch_scratch batch;
 };
 
@@ -147,19 +148,21 @@ static void block_recode(const struct digits *d, struct block *b, const fr_t *sc
     }
 }
 
-/* out[i] += the row's entry for the digit of scalar i. */
-static void block_add_window(const struct fixed_base *t, struct block *b, unsigned window,
-                             void *out, size_t len)
+/* The pairs of one window: out[i] += the row's entry for the digit of scalar i. */
+static struct add_pair *block_pairs(const struct fixed_base *t, struct block *b, unsigned window,
+                                    void *out, size_t len)
 {
+    struct add_pair *pairs = b->pairs[window % 2];
+
     for (size_t i = 0; i < len; i++) {
         int32_t digit = digits_get(&t->digits, &b->scalars[i], window);
         bool negate = (digit < 0) != digits_negative(&b->scalars[i]);
         void *sum = group_at(t->group, out, i);
 
-        b->pairs[i] = (struct add_pair){
+        pairs[i] = (struct add_pair){
             .a = sum, .b = row_at(t, window, (size_t)abs(digit)), .out = sum, .negate_b = negate};
     }
-    t->group->add_pairs(b->pairs, len, &b->batch);
+    return pairs;
 }
 
 static void block_multiply(void *ctx, size_t item, unsigned thread)
@@ -168,12 +171,18 @@ static void block_multiply(void *ctx, size_t item, unsigned thread)
     const struct fixed_base *t = p->table;
     struct block *b = &p->blocks[thread];
     size_t first = item * BLOCK, len = min_size(BLOCK, p->len - first);
+    unsigned last = t->digits.windows - 1;
     void *out = group_at(t->group, p->out, first);
 
     block_recode(&t->digits, b, p->scalars + first, len);
     memset(out, 0, len * t->group->affine_bytes); /* infinity */
-    for (unsigned w = 0; w < t->digits.windows; w++)
-        block_add_window(t, b, w, out, len);
+    struct add_pair *pairs = block_pairs(t, b, 0, out, len);
+    for (unsigned w = 0; w < last; w++) {
+        struct add_pair *next = block_pairs(t, b, w + 1, out, len);
+        t->group->add_pairs_ahead(pairs, len, next, len, &b->batch);
+        pairs = next;
+    }
+    t->group->add_pairs(pairs, len, &b->batch);
 }
 
 static int fixed_base_mul(const struct fixed_base *table, struct workers *workers,
