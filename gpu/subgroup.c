@@ -22,8 +22,11 @@ struct adder {
     uint32_t stamp;
     uint32_t busy[SUBGROUP_BUCKETS]; /* the stamp of the batch that the bucket is in */
     uint16_t choice[SUBGROUP_ROUNDS][SUBGROUP_PIECE];
-    uint32_t waiting[SUBGROUP_PIECE];
-    struct add_pair pairs[BATCH];
+    uint32_t postponed[SUBGROUP_PIECE];
+    /* One batch is filled while the one before, if any, waits and will know what comes next. */
+    struct add_pair pairs[2][BATCH];
+    unsigned filling;
+    size_t len, waiting_len;
     struct batch_scratch scratch;
 };
 
@@ -72,6 +75,7 @@ static struct adder *adder_of(struct subgroup_check *c, unsigned thread)
     struct adder *a = calloc(1, sizeof(*a));
     if (!a)
         return NULL;
+    a->stamp = 1; /* 0 is in `busy` from the start */
     a->sums = calloc((size_t)SUBGROUP_ROUNDS * SUBGROUP_BUCKETS, c->group->affine_bytes);
     if (!a->sums) {
         free(a);
@@ -85,7 +89,7 @@ static struct adder *adder_of(struct subgroup_check *c, unsigned thread)
 static bool choose(const struct subgroup_check *c, uint64_t piece,
                    uint16_t choice[SUBGROUP_ROUNDS][SUBGROUP_PIECE])
 {
-    static const uint8_t zeros[SUBGROUP_ROUNDS * SUBGROUP_PIECE * sizeof(uint16_t)];
+    static const uint8_t zeros[sizeof(uint16_t) * SUBGROUP_ROUNDS * SUBGROUP_PIECE];
     EVP_CIPHER_CTX *cipher = EVP_CIPHER_CTX_new();
     uint8_t counter[16] = {0};
     int len = 0;
@@ -104,38 +108,50 @@ static char *sum_at(const struct subgroup_check *c, const struct adder *a, unsig
     return group_at(c->group, a->sums, (size_t)round * SUBGROUP_BUCKETS + bucket);
 }
 
-static void flush(const struct subgroup_check *c, struct adder *a, size_t *pairs)
+/* The batch that was filled waits, and the one that waited is added. */
+static void next_batch(const struct subgroup_check *c, struct adder *a)
 {
-    c->group->add_pairs(a->pairs, *pairs, &a->scratch);
-    *pairs = 0;
-    a->stamp++;
+    const struct add_pair *waiting = a->pairs[!a->filling], *filled = a->pairs[a->filling];
+
+    c->group->add_pairs_ahead(waiting, a->waiting_len, filled, a->len, &a->scratch);
+    a->waiting_len = a->len;
+    a->filling = !a->filling;
+    a->len = 0;
+    a->stamp++; /* no bucket is in the new one */
 }
 
-/* One round over a piece: those in `waiting`, then those that had to wait, until none has. */
+/* Puts one point into its bucket; false when the bucket is in the batch already. */
+static bool put_point(const struct subgroup_check *c, struct adder *a, unsigned round,
+                      uint32_t bucket, const void *point)
+{
+    void *sum = sum_at(c, a, round, bucket);
+
+    if (a->busy[bucket] == a->stamp)
+        return false;
+    a->busy[bucket] = a->stamp;
+    a->pairs[a->filling][a->len++] = (struct add_pair){.a = sum, .b = point, .out = sum};
+    if (a->len == BATCH)
+        next_batch(c, a);
+    return true;
+}
+
+/* One round over a piece: all points, then those that were postponed, until none is. */
 static void add_round(const struct subgroup_check *c, struct adder *a, unsigned round,
                       const void *points, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        a->waiting[i] = (uint32_t)i;
+        a->postponed[i] = (uint32_t)i;
     while (len > 0) {
-        size_t pairs = 0, left = 0;
-        a->stamp++;
+        size_t left = 0;
         for (size_t i = 0; i < len; i++) {
-            uint32_t at = a->waiting[i], bucket = a->choice[round][at] % SUBGROUP_BUCKETS;
-            if (a->busy[bucket] == a->stamp) {
-                a->waiting[left++] = at;
-                continue;
-            }
-            a->busy[bucket] = a->stamp;
-            void *sum = sum_at(c, a, round, bucket);
-            a->pairs[pairs++] =
-                (struct add_pair){.a = sum, .b = group_at(c->group, points, at), .out = sum};
-            if (pairs == BATCH)
-                flush(c, a, &pairs);
+            uint32_t at = a->postponed[i], bucket = a->choice[round][at] % SUBGROUP_BUCKETS;
+            if (!put_point(c, a, round, bucket, group_at(c->group, points, at)))
+                a->postponed[left++] = at;
         }
-        flush(c, a, &pairs);
+        next_batch(c, a);
         len = left;
     }
+    next_batch(c, a); /* the last one waited */
 }
 
 void subgroup_check_add(struct subgroup_check *c, uint64_t piece, const void *points, size_t len,
@@ -160,9 +176,9 @@ static void merge(const struct subgroup_check *c, struct adder *to, const struct
         for (size_t i = 0; i < BATCH; i++) {
             void *sum = group_at(c->group, to->sums, first + i);
             const void *other = group_at(c->group, from->sums, first + i);
-            to->pairs[i] = (struct add_pair){.a = sum, .b = other, .out = sum};
+            to->pairs[0][i] = (struct add_pair){.a = sum, .b = other, .out = sum};
         }
-        c->group->add_pairs(to->pairs, BATCH, &to->scratch);
+        c->group->add_pairs(to->pairs[0], BATCH, &to->scratch);
     }
 }
 
