@@ -110,6 +110,9 @@ ok "log_level is written" eval "echo debug >'$mnt/log_level' && grep -qx debug '
 ok "a level that is none is refused" eval "! echo loud >'$mnt/log_level'"
 echo info >"$mnt/log_level"
 ok "metrics say that the engine is up" says "$mnt/metrics" 'proofd_engine_up{node="0"} 1'
+ok "proofd.8 names the metrics there are" diff <(sed -nE 's/^# TYPE ([a-z_]+) .*/\1/p' "$mnt/metrics" | sort) \
+    <(grep -oE '^\.It Ic proofd_.*' doc/man/proofd.8 | grep -oE 'proofd_[a-z_]+' | sort)
+ok "the engine is no program to start by hand" eval "! '$build/proofd-engine' --node 0 3>&-"
 echo "idle: front $(awk '/VmRSS/ {print $2}' "/proc/$front/status") kB, engine $(awk '/VmRSS/ {print $2}' "/proc/$(engine)/status") kB resident"
 
 # ---- an idle engine that is killed, a front that is killed, a clean stop ----
