@@ -93,7 +93,7 @@ void job_info_fill(const struct job *job, struct job_info *out)
         .started_ns = job->started_ns,
         .ended_ns = job->ended_ns,
     };
-    strcpy(out->name, job->name); /* check_name saw to its length */
+    copy_name(out->name, job->name);
 }
 
 int check_name(const char *name)
@@ -963,7 +963,7 @@ static int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const c
     if (ret < 0)
         return ret;
     r = old;
-    strcpy(r.name, name); /* check_name saw to its length */
+    copy_name(r.name, name);
     r.named = named;
     return replace_record(jobs, &old, &r, changed);
 }

@@ -12,6 +12,7 @@
 #define DAEMON_JOBS_INTERNAL_H
 
 #include <pthread.h>
+#include <stdio.h>
 
 #include "daemon/jobs.h"
 #include "daemon/record.h"
@@ -141,6 +142,12 @@ struct jobs {
     uint32_t readers, spools, temporary_spools;
     struct jobs_totals totals;
 };
+
+/* check_name saw to the length. */
+static inline void copy_name(char out[JOB_NAME_MAX + 1], const char *name)
+{
+    snprintf(out, JOB_NAME_MAX + 1, "%s", name);
+}
 
 /* ---- jobs.c: the table; `lock` is held by the caller unless it says otherwise ---- */
 int64_t now_ns(void);

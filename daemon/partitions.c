@@ -800,7 +800,7 @@ void jobs_partition_failed(struct jobs *jobs, uint64_t id, uint32_t partition, i
         run_refresh(jobs, run);
     pthread_mutex_unlock(&jobs->lock);
     /* Without memory for a word the partition is simply tried again. */
-    if (slot && slot->state == SLOT_WAITING && failure) {
+    if (run && slot && slot->state == SLOT_WAITING && failure) {
         run_set_ending(jobs, run, JOB_FAILED, failure);
         failure = NULL;
         run_end(jobs, run);

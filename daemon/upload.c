@@ -571,7 +571,7 @@ static void complete_record(struct job_record *r, const struct job *job, uint64_
 {
     r->id = job->id;
     r->named = named;
-    strcpy(r->name, name); /* check_name saw to its length */
+    copy_name(r->name, name);
     r->uid = job->uid;
     r->gid = job->gid;
     r->mode = job->mode;
@@ -667,7 +667,7 @@ static int accept_under_its_name(struct jobs *jobs, struct spool *s)
 
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
-    strcpy(name, s->job->name);
+    copy_name(name, s->job->name);
     pthread_mutex_unlock(&jobs->lock);
     int ret = accept_as(jobs, s, name);
     pthread_mutex_unlock(&jobs->disk);
