@@ -228,11 +228,12 @@ lint:
 
 # The engine goes beside proofd, which looks for it there.
 INSTALL ?= install
-install: all $(CUDA_LIB)
+# The CUDA object goes along where `make cuda` has built it.
+install: all
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin sbin share/man/man1 share/man/man5 share/man/man8)
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofctl $(DESTDIR)$(PREFIX)/bin/
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofd $(BUILD)/proofd-engine $(DESTDIR)$(PREFIX)/sbin/
-	$(Q)$(if $(CUDA_LIB),$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/proofd && \
+	$(Q)$(if $(wildcard $(CUDA_LIB)),$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/proofd && \
 		$(INSTALL) -m 755 $(CUDA_LIB) $(DESTDIR)$(PREFIX)/lib/proofd/)
 	$(Q)$(INSTALL) -m 644 doc/man/proofctl.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(Q)$(INSTALL) -m 644 doc/man/proofd.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/

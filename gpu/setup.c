@@ -20,6 +20,7 @@
 #include "gpu/newfile.h"
 #include "gpu/point.h"
 #include "gpu/qap.h"
+#include "gpu/srs.h"
 #include "gpu/vk.h"
 
 #define PIECE ((size_t)32768) /* points: enough for the workers to share, 6 MB of bytes in G2 */
@@ -433,6 +434,10 @@ static int write_files(struct setup *s, const struct names *n, struct errmsg *er
         ret = newfile_put(n->vk, key, key_bytes, err);
     if (ret == 0)
         ret = newfile_put(n->meta, meta, (size_t)meta_len, err);
+    /* Checking points that were multiplied out a moment ago would cost as much as making them. What cannot be
+     * remembered is checked at its first use. */
+    if (ret == 0)
+        (void)srs_remember(s->size, n->params, NULL);
     free(key);
     return ret;
 }

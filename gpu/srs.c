@@ -219,6 +219,26 @@ out:
     return ret;
 }
 
+int srs_remember(const struct sector_size *size, const char *path, struct errmsg *err)
+{
+    struct srs_options defaults = {.dir = NULL};
+    struct srs_source source = {.path = path};
+    struct opening o = {.source = &source, .opt = &defaults, .fd = -1};
+
+    choose_memory(&o);
+    if (!o.memory)
+        return 0;
+    srs_counts(size, &source.counts);
+    o.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (o.fd < 0)
+        return errmsg_set(err, -errno, "%s: cannot open: %s", path, strerror(errno));
+    int ret = identify(&o, err);
+    if (ret == 0)
+        ret = trusted_remember(o.memory, &o.file, path, err);
+    close(o.fd);
+    return ret;
+}
+
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err)
 {

@@ -60,6 +60,10 @@ struct srs_source {
 int srs_load(const struct srs_source *source, const struct sector_size *size,
              const struct srs_options *opt, struct srs **out, struct errmsg *err);
 
+/* Remembers the file at `path` as good, in the user's own memory: for who has just written every point of it from scalars
+ * (setup). 0 also where there is no such memory. */
+int srs_remember(const struct sector_size *size, const char *path, struct errmsg *err);
+
 /* Only the verifying key of `size`: from the .vk, else from the head of the .params. */
 int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out, bool *insecure,
                 struct errmsg *err);

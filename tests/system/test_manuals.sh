@@ -43,7 +43,7 @@ if command -v groff >/dev/null; then
     done
 fi
 
-make -s install BUILD="$build" DESTDIR="$tmp" PREFIX=/usr >/dev/null 2>"$tmp/err" || cat "$tmp/err"
+make -s install NVCC= BUILD="$build" DESTDIR="$tmp" PREFIX=/usr >/dev/null 2>"$tmp/err" || cat "$tmp/err"
 check "files of make install" "usr/bin/proofctl
 usr/sbin/proofd
 usr/sbin/proofd-engine

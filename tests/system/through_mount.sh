@@ -1,0 +1,16 @@
+# through_mount.sh PARAMS NAME...: vectors go through the mount and the real engine under the parameters in PARAMS, and the
+# verifier accepts what comes out. Called by tests that have those parameters.
+. "$(dirname "$0")/lib.sh"
+params=$1
+shift
+real_engine
+start
+for name; do
+    expect "cp $name" cp "$(c1 "$name")" "$jobs/$name"
+done
+for name; do
+    expect "$name ends" ends "$name" done "${PATIENCE:-600}"
+    expect "$name is valid" is_valid "$(c1 "$name")" "$jobs/$name.proof"
+done
+expect "stops" stop
+finish
