@@ -125,9 +125,15 @@ static int create_result(struct publisher *p, int dir, const struct job_info *in
     return 0;
 }
 
-static enum tree_kind lowest(unsigned kinds)
+/* What tells of the end, the proof or the error, comes last: who sees it finds the rest there. */
+static enum tree_kind next_of(unsigned kinds)
 {
-    return (enum tree_kind)__builtin_ctz(kinds);
+    static const enum tree_kind order[] = {TREE_REPORT, TREE_PROOF_BIN, TREE_ERROR, TREE_PROOF};
+    size_t i = 0;
+
+    while (i + 1 < ARRAY_LEN(order) && !(kinds & 1u << order[i]))
+        i++;
+    return order[i];
 }
 
 static void reveal(struct publisher *p, uint64_t job)
@@ -136,7 +142,7 @@ static void reveal(struct publisher *p, uint64_t job)
     unsigned due;
 
     while ((due = tree_due(p->tree, job, &info)) != 0)
-        if (tree_publish(p->tree, job, lowest(due)) < 0)
+        if (tree_publish(p->tree, job, next_of(due)) < 0)
             return;
 }
 
@@ -150,8 +156,8 @@ static void warn(struct publisher *p, const struct job_info *info, int error)
         p->warn(p->ctx, text);
 }
 
-/* Creates what is due, lowest kind first, so `.proof` last. A failure may be a rename or an rm that
- * came between: what is due is asked anew. */
+/* Creates what is due. A failure may be a rename or an rm that came between: what is due is asked
+ * anew. */
 static void publish(struct publisher *p, uint64_t job)
 {
     struct job_info info;
@@ -160,7 +166,7 @@ static void publish(struct publisher *p, uint64_t job)
 
     while ((due = tree_due(p->tree, job, &info)) != 0 && attempts < ATTEMPTS) {
         int dir = open_jobs_dir(p);
-        ret = dir < 0 ? dir : create_result(p, dir, &info, lowest(due));
+        ret = dir < 0 ? dir : create_result(p, dir, &info, next_of(due));
         if (dir >= 0)
             close(dir);
         attempts += ret < 0;

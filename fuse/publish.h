@@ -1,9 +1,9 @@
 /*
  * The thread that makes results appear. It is an ordinary client of the mount: it creates and
- * closes each result file, `.proof` last, which is the only thing that raises inotify events
- * (CREATE, OPEN, CLOSE_WRITE) for every watcher of the directory. Its own MKNOD request, recognised
- * by the kernel's word for its thread and by what it has announced, is what binds the finished
- * content to the name. A change of state touches NAME.status in the same way (ATTRIB).
+ * closes each result file, `.proof` or `.error` last, which is the only thing that raises inotify
+ * events (CREATE, OPEN, CLOSE_WRITE) for every watcher of the directory. Its own MKNOD request,
+ * recognised by the kernel's word for its thread and by what it has announced, is what binds the
+ * finished content to the name. A change of state touches NAME.status in the same way (ATTRIB).
  *
  * It holds no lock while it is inside the mount, so it may be called from any handler.
  */
