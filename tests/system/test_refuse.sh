@@ -22,6 +22,9 @@ refused() { # what file words pattern
     same "$1: nothing left" "$(ls -A "$jobs")" ""
 }
 
+# How much of what is endless: a sanitized build reads it twenty times slower.
+if [ -n "${PROOFD_QUICK:-}" ]; then bomb=50000000 spaces=30000000; else bomb=1100000000 spaces=300000000; fi
+
 # ---- kinds of wrong files
 head -c $((size - 1)) "$a" >"$work/f" && refused "without its last byte" "$work/f" "Bad message" .
 head -c $((size / 2)) "$a" >"$work/f" && refused "half a file" "$work/f" "Bad message" .
@@ -40,7 +43,7 @@ head -c 10000000 /dev/zero | tr '\0' '[' >"$work/f" && refused "ten million brac
 if cmp -s "$a" "$work/f"; then printf '8' | dd of="$work/f" bs=1 seek=70000 conv=notrunc status=none; fi
 refused "one byte changed" "$work/f" "Bad message" .
 gzip -c "$a" | head -c 5000 >"$work/f" && refused "half a gzip" "$work/f" "Bad message" .
-head -c 1073741824 /dev/zero | tr '\0' ' ' | zstd -q -c >"$work/f" && refused "a zstd bomb" "$work/f" "(Bad message|File too large)" .
+head -c $bomb /dev/zero | tr '\0' ' ' | zstd -q -c >"$work/f" && refused "a zstd bomb" "$work/f" "(Bad message|File too large)" .
 truncate -s 1100000000 "$work/f" && refused "over a gibibyte" "$work/f" "(Bad message|File too large)" .
 
 # ---- every byte of the way: a sample of truncations and flips
@@ -59,8 +62,8 @@ if [ -n "${PROOFD_ALL:-}" ]; then
     tr '\0' ' ' </dev/zero | dd of="$jobs/spaces" bs=1M iflag=fullblock status=none 2>"$work/out"
     like "an endless stream of spaces ends" "$(cat "$work/out")" "File too large"
 else
-    head -c 300000000 /dev/zero | tr '\0' ' ' | dd of="$jobs/spaces" bs=1M iflag=fullblock status=none 2>"$work/out"
-    like "300 MB of spaces" "$(cat "$work/out")" "Bad message"
+    head -c $spaces /dev/zero | tr '\0' ' ' | dd of="$jobs/spaces" bs=1M iflag=fullblock status=none 2>"$work/out"
+    like "$spaces spaces" "$(cat "$work/out")" "Bad message"
 fi
 expect "rm" rm "$jobs/spaces.error"
 expect "no memory is kept (before $before kB, after $(rss) kB)" test $(($(rss) - before)) -lt 65536

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/suite.h"
+
 #define FAKES_MAX 64
 
 struct fake {
@@ -505,9 +507,5 @@ int main(void)
     tcase_add_test(tc, tree_write__priorities_and_settings);
     tcase_add_test(tc, tree_render__proof_is_hex_and_a_newline);
     suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }
