@@ -209,7 +209,7 @@ check-system: all system-helpers
 check-sanitized: all unit-tests system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) tests/run.sh unit system
 
-THREADED := workers log jobs upload batch_add backend msm ntt sched fs tree c1_reader witness subgroup srs_file qap submit refuse watch queue mount kill
+THREADED := workers log jobs upload batch_add backend msm ntt sched supervise proofd fs tree c1_reader witness subgroup srs_file qap submit refuse watch queue mount kill
 check-threads: all unit-tests system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) ONLY="$(THREADED)" tests/run.sh unit system
 

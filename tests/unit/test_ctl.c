@@ -125,6 +125,7 @@ int main(void)
     Suite *s = suite_create("ctl");
     TCase *tc = tcase_create("ctl");
 
+    tcase_set_timeout(tc, 60); /* of a busy machine under sanitizers */
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, ctl_proof_from_text__hex_is_decoded_and_raw_is_left, 0,
                         ARRAY_LEN(texts));
