@@ -87,13 +87,13 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("backend_cuda");
-    TCase *tc = tcase_create("open");
-
     if (!find_beside()) {
         printf("/proc is not mounted\n");
         return 77;
     }
+
+    Suite *s = suite_create("backend_cuda");
+    TCase *tc = tcase_create("open");
     tcase_add_test(tc, backend_cuda_create__says_where_it_looked);
     tcase_add_test(tc, backend_cuda_create__broken_object_in_the_loaders_words);
     tcase_add_test(tc, backend_cuda_create__without_a_gpu_says_so);

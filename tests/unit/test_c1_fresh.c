@@ -102,14 +102,15 @@ static bool find_reference(void)
 
 int main(void)
 {
-    Suite *s = suite_create("c1_fresh");
-    TCase *tc = tcase_create("c1_fresh");
     char command[128];
 
     if (!find_reference()) {
         printf("c2-reference is not at hand\n");
         return 77;
     }
+
+    Suite *s = suite_create("c1_fresh");
+    TCase *tc = tcase_create("c1_fresh");
     if (!mkdtemp(folder))
         return 1;
     sector = (unsigned)time(NULL) % 1000000;

@@ -57,13 +57,13 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("porep_large");
-    TCase *tc = tcase_create("porep_large");
-
     if (getenv("PROOFD_QUICK")) {
         suite_skip("structure of 32GiB and 64GiB", "time (PROOFD_QUICK is set)");
         return 77;
     }
+
+    Suite *s = suite_create("porep_large");
+    TCase *tc = tcase_create("porep_large");
     tcase_set_timeout(tc, 1800);
     tcase_add_test(tc, porep_synthesize_blank__equals_the_recorded_structure_of_large_sizes);
     suite_add_tcase(s, tc);

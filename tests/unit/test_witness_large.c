@@ -134,8 +134,6 @@ static void read_vector(const char *c1_path, const char *witness_path)
 
 int main(void)
 {
-    Suite *s = suite_create("witness_large");
-    TCase *tc = tcase_create("witness_large");
     char c1_path[VECTOR_PATH_MAX], witness_path[VECTOR_PATH_MAX];
 
     if (getenv("PROOFD_QUICK")) {
@@ -147,6 +145,9 @@ int main(void)
         suite_skip("assignments of 32GiB", "the 32 GiB vector ($PROOFD_SHARED)");
         return 77;
     }
+
+    Suite *s = suite_create("witness_large");
+    TCase *tc = tcase_create("witness_large");
     read_vector(c1_path, witness_path);
     tcase_set_timeout(tc, 1800);
     tcase_add_test(tc, porep_synthesize__first_and_last_partition_of_32GiB);
