@@ -4,6 +4,7 @@
 set -u
 cd "$(dirname "$0")/../.."
 export BUILD=${BUILD:-build}
+[ -z "${PROOFD_QUICK:-}" ] || { echo "PROOFD_QUICK is set: true proofs take too long with this build"; exit 77; }
 reference=$(tests/lib/find-reference.sh) || { echo "c2-reference is not at hand"; exit 77; }
 params=$(tests/lib/dev-params.sh) || { echo "cannot make the 2 KiB parameters"; exit 1; }
 dir=$(mktemp -d)
