@@ -307,10 +307,12 @@ int ctl_wait(const struct ctl_args *args)
 
 /* ---- submit ---- */
 
+/* -ENODATA for a source of no bytes: the mount takes an empty file for one that is still to be written. */
 static int copy(int in, int out)
 {
     uint8_t *buf = malloc(COPY_BYTES);
     int ret = buf ? 0 : -ENOMEM;
+    bool empty = true;
     ssize_t n = 0;
 
     while (ret == 0 && (n = read(in, buf, COPY_BYTES)) != 0) {
@@ -320,6 +322,7 @@ static int copy(int in, int out)
             ret = -errno;
             break;
         }
+        empty = false;
         for (ssize_t done = 0; done < n && ret == 0;) {
             ssize_t w = write(out, buf + done, (size_t)(n - done));
             if (w < 0 && errno != EINTR)
@@ -328,7 +331,7 @@ static int copy(int in, int out)
         }
     }
     free(buf);
-    return ret;
+    return ret == 0 && empty ? -ENODATA : ret;
 }
 
 /* The verdict on the content is the result of close(). */
@@ -349,7 +352,8 @@ static int refused(const struct ctl_args *args, const char *name, int code)
 
     if (reason)
         reason[strcspn(reason, "\n")] = '\0';
-    ctl_fail(0, "%s: refused: %s", name, reason ? reason : strerror(-code));
+    const char *why = code == -ENODATA ? "the file is empty" : strerror(-code);
+    ctl_fail(0, "%s: refused: %s", name, reason ? reason : why);
     free(reason);
     return CTL_NO;
 }

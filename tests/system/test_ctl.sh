@@ -155,6 +155,9 @@ else
     "$(dirname "$ctl")/proofd" --mount "$tmp/mnt" --store "$tmp/store" --params "$params" 2>"$tmp/log" &
     service=$!
     for _ in $(seq 200); do [ -d "$tmp/mnt/jobs" ] && break; sleep 0.1; done
+    : >"$tmp/nothing"
+    run 1 "submit an empty file" "$ctl" submit --mount "$tmp/mnt" "$tmp/nothing"
+    has err "the file is empty"
     run 1 "submit what is no C1" "$ctl" submit --mount "$tmp/mnt" "$tmp/cut.json"
     has err "cut.json: refused:"
     run 0 "submit" "$ctl" submit --mount "$tmp/mnt" --name one "$sealed/c1.json"
