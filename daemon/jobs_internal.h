@@ -49,13 +49,15 @@ struct job {
         [2];       /* a bit for each partition that an engine took under this id and still has */
     uint32_t refs; /* the table, the spool, the list of those to tell, and calls in progress */
     int32_t node;
-    uint8_t content_id[DIGEST_BYTES];
+    /* Apart from the flags that `disk` alone is enough to read: a compiler may fetch neighbours with them. */
     uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
+    bool in_table, to_tell;
+    uint8_t content_id[DIGEST_BYTES];
     bool accepted;                 /* its record is on disk */
     bool stray_record;   /* D: it is not, but a record may be there that the disk did not remove */
     bool named_in_table; /* jobs_find and jobs_list show it */
     bool gone;           /* has left the table, or is about to: nothing may change it any more */
-    bool in_table, to_tell, insecure;
+    bool insecure;
     bool recovered; /* had ended before this service started */
 };
 

@@ -234,7 +234,10 @@ static int take_back(struct jobs *jobs, struct spool *s)
     int ret = 0;
 
     pthread_mutex_lock(&jobs->disk);
-    if (job->accepted || job->stray_record) /* they change under disk alone */
+    pthread_mutex_lock(&jobs->lock);
+    bool recorded = job->accepted || job->stray_record;
+    pthread_mutex_unlock(&jobs->lock);
+    if (recorded)
         ret = store_record_remove(jobs->store, job->id);
     pthread_mutex_lock(&jobs->lock);
     job->stray_record = ret < 0;
