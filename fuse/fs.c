@@ -433,6 +433,14 @@ static void close_handle(struct fs *fs, struct handle *h)
     free(h);
 }
 
+/* No request is being served any more. */
+static void close_handles(struct fs *fs)
+{
+    texts_close_all(fs->texts);
+    while (fs->handles)
+        close_handle(fs, fs->handles);
+}
+
 /* Who may write to a file that is no C1: the publisher to a result; its owner to a priority and a
  * setting (the mode has been checked by the kernel; root gets past the mode, not past this). */
 static int check_write(fuse_req_t req, uint64_t ino)
@@ -860,6 +868,7 @@ void fs_stop(struct fs *fs)
         pthread_join(fs->threads[i], NULL);
     fs->threads_len = 0;
     writers_drain(fs->writers);
+    close_handles(fs); /* with them goes everything that a later change might tell the kernel of */
     if (fs->mounted)
         fuse_session_unmount(fs->session);
     fs->mounted = false;
@@ -871,8 +880,6 @@ void fs_destroy(struct fs *fs)
         return;
     if (fs->mounted)
         fuse_session_unmount(fs->session);
-    while (fs->handles)
-        close_handle(fs, fs->handles);
     writers_destroy(fs->writers);
     publisher_destroy(fs->publisher);
     events_destroy(fs->events);

@@ -36,12 +36,17 @@ int texts_create(struct tree *tree, struct texts **out)
     return 0;
 }
 
+void texts_close_all(struct texts *all)
+{
+    while (all->open)
+        text_close((struct text *)all->open);
+}
+
 void texts_destroy(struct texts *all)
 {
     if (!all)
         return;
-    while (all->open)
-        text_close((struct text *)all->open);
+    texts_close_all(all);
     pthread_mutex_destroy(&all->lock);
     free(all);
 }

@@ -15,7 +15,8 @@ struct texts;
 struct text; /* begins with a struct handle */
 
 int texts_create(struct tree *tree, struct texts **out); /* borrows the tree */
-/* Closes the files that are left open. */
+/* Closes the files that are left open: from now on nobody is told of changes. */
+void texts_close_all(struct texts *all);
 void texts_destroy(struct texts *all);
 
 /* NULL without memory. */

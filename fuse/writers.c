@@ -41,7 +41,6 @@ struct writers {
     struct publisher *publisher;
     struct intake *intake;
     atomic_size_t queued_bytes;
-    atomic_bool stopping;
 
     /* Key: the job. Temporary names have places of their own (jobs.h), so they wait apart. */
     struct parked_list waiting[2];
@@ -50,6 +49,7 @@ struct writers {
     atomic_bool retry_queued;
 
     pthread_mutex_t lock;
+    bool stopping;          /* guarded by lock: nobody may wait, nothing is retried */
     struct handle *open;    /* guarded by lock */
     struct embryo *embryos; /* guarded by lock */
 };
@@ -236,14 +236,12 @@ static int try_open(struct pending_open *o)
     return 0;
 }
 
-static void retry(struct writers *ws, struct parked_list *waiting)
+static void retry(struct parked_list *waiting)
 {
     struct parked *p;
 
     while ((p = parked_take(waiting, NULL, NULL)) != NULL) {
-        if (atomic_load(&ws->stopping)) {
-            refuse_parked(p, ECANCELED);
-        } else if (try_open((struct pending_open *)p) == -EAGAIN) {
+        if (try_open((struct pending_open *)p) == -EAGAIN) {
             parked_return(waiting, p);
             break;
         }
@@ -256,7 +254,7 @@ static bool run_retry(struct intake_task *task)
 
     atomic_store(&ws->retry_queued, false);
     for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
-        retry(ws, &ws->waiting[i]);
+        retry(&ws->waiting[i]);
     return true;
 }
 
@@ -265,8 +263,12 @@ void writers_room(struct writers *ws)
     bool wanted =
         parked_has(&ws->waiting[0], NULL, NULL) || parked_has(&ws->waiting[1], NULL, NULL);
 
-    if (wanted && !atomic_exchange(&ws->retry_queued, true))
+    if (!wanted)
+        return;
+    pthread_mutex_lock(&ws->lock); /* held over the push: behind `stopping` the pool may be gone */
+    if (!ws->stopping && !atomic_exchange(&ws->retry_queued, true))
         intake_push(ws->intake, &ws->retry_lane, &ws->retry);
+    pthread_mutex_unlock(&ws->lock);
 }
 
 /* Who comes later waits behind those who wait, even if there is room just now: it is theirs. An
@@ -547,8 +549,10 @@ int writers_start(struct writers *ws, struct errmsg *err)
 
 void writers_stop(struct writers *ws)
 {
-    atomic_store(&ws->stopping, true);
-    writers_room(ws);
+    pthread_mutex_lock(&ws->lock);
+    ws->stopping = true;
+    pthread_mutex_unlock(&ws->lock);
+    refuse_waiting(ws, NULL, NULL, ECANCELED);
 }
 
 void writers_drain(struct writers *ws)
@@ -556,6 +560,7 @@ void writers_drain(struct writers *ws)
     writers_stop(ws);
     intake_destroy(ws->intake);
     ws->intake = NULL;
+    refuse_waiting(ws, NULL, NULL, ECANCELED); /* who came to wait after the first time */
     while (ws->open)
         close_writer((struct writer *)ws->open, true);
     while (ws->embryos)

@@ -27,7 +27,7 @@ struct writers_options {
 
 int writers_create(const struct writers_options *opt, struct writers **out, struct errmsg *err);
 int writers_start(struct writers *ws, struct errmsg *err);
-/* Answers ECANCELED to every open that waits, now and later. */
+/* Answers ECANCELED to every open that waits; writers_drain does so to who comes later. */
 void writers_stop(struct writers *ws);
 /* After the last request: finishes and answers what has been taken in, then closes the files left
  * open as if their writers had been killed. Only fs_job_changed's calls may follow, and
