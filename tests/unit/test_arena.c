@@ -1,0 +1,215 @@
+#include "numa/arena.h"
+
+#include <check.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tests/lib/fake_root.h"
+#include "tests/lib/suite.h"
+
+#define MIB ((size_t)1 << 20)
+
+static struct arena *arena;
+static struct errmsg err;
+
+static const struct arena_info *make(size_t bytes, int node, enum arena_pages largest)
+{
+    const struct arena_options opt = {.bytes = bytes, .node = node, .largest = largest};
+
+    ck_assert_msg(arena_create(&opt, &arena, &err) == 0, "%s", err.text);
+    return arena_info(arena);
+}
+
+static long faults(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return u.ru_minflt + u.ru_majflt;
+}
+
+static uint64_t pool_free(const char *pages)
+{
+    char path[128];
+    uint64_t n = 0;
+
+    snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%skB/free_hugepages", pages);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%" SCNu64, &n) != 1)
+        n = 0;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* Whatever pages there are: the size is whole pages, every page is there, and it is where it should be. */
+START_TEST(arena_create__has_every_page)
+{
+    enum arena_pages largest = (enum arena_pages)_i;
+    const struct arena_info *info = make(33 * MIB + 5, 0, largest);
+    unsigned char *p = arena_carve(arena, 33 * MIB + 5);
+
+    ck_assert_int_ge((int)info->pages, (int)largest);
+    ck_assert_uint_ge(info->bytes, 33 * MIB + 5);
+    ck_assert_uint_eq(info->bytes % (info->pages == ARENA_4KIB ? 4096 : 2 * MIB), 0);
+    ck_assert_uint_le(info->huge_bytes, info->bytes);
+    if (info->pages == ARENA_4KIB)
+        ck_assert_uint_eq(info->huge_bytes, 0);
+    ck_assert_int_eq(info->misplaced_node, -1);
+    ck_assert_uint_eq(info->misplaced_bytes, 0);
+    ck_assert_ptr_nonnull(p);
+    long before = faults();
+    memset(p, 1, 33 * MIB + 5);
+    ck_assert_int_eq(faults() - before, 0);
+    arena_destroy(arena);
+}
+END_TEST
+
+/* As root without a limit and as others with one: what is lost is said. */
+START_TEST(arena_create__says_what_is_lost)
+{
+    const struct arena_info *info = make(4 * MIB, 0, ARENA_2MIB);
+
+    if (info->pages != ARENA_2MIB)
+        ck_assert_ptr_nonnull(strstr(info->lost, "2 MiB: 2 pages needed, "));
+    if (!info->locked)
+        ck_assert_ptr_nonnull(strstr(info->lost, "ulimit -l"));
+    if (info->pages == ARENA_2MIB && info->locked && info->bound)
+        ck_assert_str_eq(info->lost, "");
+    arena_destroy(arena);
+}
+END_TEST
+
+START_TEST(arena_create__takes_from_the_pool)
+{
+    uint64_t before = pool_free("2048");
+
+    if (before < 4) {
+        suite_skip("arena_create__takes_from_the_pool",
+                   "pages of 2 MiB in the pool (vm.nr_hugepages)");
+        return;
+    }
+    const struct arena_info *info = make(7 * MIB, ARENA_ANY_NODE, ARENA_2MIB);
+    ck_assert_int_eq(info->pages, ARENA_2MIB);
+    ck_assert_uint_eq(info->huge_bytes, 8 * MIB);
+    ck_assert_uint_eq(pool_free("2048"), before - 4);
+    arena_destroy(arena);
+    ck_assert_uint_eq(pool_free("2048"), before);
+}
+END_TEST
+
+/* More than the pool has: the next kind, whole. */
+START_TEST(arena_create__a_pool_too_small_is_left_alone)
+{
+    uint64_t before = pool_free("2048");
+
+    if (before > 256)
+        return;
+    const struct arena_info *info = make((before + 1) * 2 * MIB, 0, ARENA_2MIB);
+    ck_assert_int_ne(info->pages, ARENA_2MIB);
+    ck_assert_uint_eq(pool_free("2048"), before);
+    arena_destroy(arena);
+}
+END_TEST
+
+START_TEST(arena_create__a_node_that_is_not_there_does_not_bind)
+{
+    const struct arena_info *info = make(2 * MIB, 1000, ARENA_THP);
+
+    ck_assert(!info->bound);
+    ck_assert_ptr_nonnull(strstr(info->lost, "binding to the node"));
+    arena_destroy(arena);
+}
+END_TEST
+
+START_TEST(arena_find_misplaced__every_page_of_another_node)
+{
+    const struct arena_info *info = make(3 * MIB, 0, ARENA_4KIB);
+    size_t bytes;
+    int other;
+
+    int ret = arena_find_misplaced(arena, 1, &bytes, &other);
+    if (ret < 0) {
+        suite_skip("arena_find_misplaced__every_page_of_another_node", "move_pages");
+    } else {
+        ck_assert_uint_eq(bytes, info->bytes);
+        ck_assert_int_eq(other, 0);
+    }
+    arena_destroy(arena);
+}
+END_TEST
+
+START_TEST(arena_create__refuses_what_the_machine_has_not)
+{
+    struct arena_options opt = {.bytes = (size_t)3 << 30, .node = 0, .root = fake_root_make()};
+
+    fake_root_put("proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 2097152 kB\n");
+    opt.largest = ARENA_THP;
+    ck_assert_int_eq(arena_create(&opt, &arena, &err), -ENOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "3.0 GiB"));
+    ck_assert_ptr_nonnull(strstr(err.text, "2.0 GiB"));
+    fake_root_remove();
+    opt.root = NULL;
+    opt.bytes = (size_t)1 << 50;
+    ck_assert_int_eq(arena_create(&opt, &arena, &err), -ENOMEM);
+    opt.bytes = 0;
+    ck_assert_int_eq(arena_create(&opt, &arena, &err), -EINVAL);
+}
+END_TEST
+
+START_TEST(arena_carve__to_the_end_and_back)
+{
+    const struct arena_info *info = make(2 * MIB, ARENA_ANY_NODE, ARENA_4KIB);
+    char *first = arena_carve(arena, 1), *second = arena_carve(arena, 4097);
+    size_t mark = arena_mark(arena);
+
+    ck_assert_int_eq(second - first, 4096);
+    ck_assert_uint_eq(arena_carved_bytes(4097), 8192);
+    char *rest = arena_carve(arena, info->bytes - mark);
+    ck_assert_ptr_nonnull(rest);
+    ck_assert_ptr_null(arena_carve(arena, 1));
+    arena_rewind(arena, mark);
+    ck_assert_ptr_null(arena_carve(arena, info->bytes - mark + 1));
+    ck_assert_ptr_eq(arena_carve(arena, 1), rest);
+    arena_destroy(arena);
+}
+END_TEST
+
+/* Faulted in by several threads, which must not miss a piece. */
+START_TEST(arena_create__by_workers)
+{
+    struct arena_options opt = {.bytes = 200 * MIB + 1, .node = 0, .largest = ARENA_THP};
+
+    ck_assert_int_eq(workers_create(3, &opt.workers, &err), 0);
+    ck_assert_int_eq(arena_create(&opt, &arena, &err), 0);
+    char *p = arena_carve(arena, opt.bytes);
+    long before = faults();
+    memset(p, 1, opt.bytes);
+    ck_assert_int_eq(faults() - before, 0);
+    arena_destroy(arena);
+    workers_destroy(opt.workers);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("arena");
+    TCase *tc = tcase_create("arena");
+
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, arena_create__has_every_page, 0, ARENA_4KIB + 1);
+    tcase_add_test(tc, arena_create__says_what_is_lost);
+    tcase_add_test(tc, arena_create__takes_from_the_pool);
+    tcase_add_test(tc, arena_create__a_pool_too_small_is_left_alone);
+    tcase_add_test(tc, arena_create__a_node_that_is_not_there_does_not_bind);
+    tcase_add_test(tc, arena_find_misplaced__every_page_of_another_node);
+    tcase_add_test(tc, arena_create__refuses_what_the_machine_has_not);
+    tcase_add_test(tc, arena_carve__to_the_end_and_back);
+    tcase_add_test(tc, arena_create__by_workers);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}
