@@ -4,6 +4,7 @@
  */
 #include "numa/circuit/witness.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,67 +12,107 @@
 
 #include "numa/memory.h"
 
+#define LINE 64 /* bytes; arrays begin at multiples */
+
 static size_t density_words(uint32_t bits)
 {
     return ((size_t)bits + 63) / 64;
 }
 
-size_t assignment_bytes(const struct sector_size *size)
+static size_t round_up(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+void assignment_parts(const struct sector_size *size, struct assignment_parts *out)
 {
     struct porep_counts n;
 
     porep_counts(size, &n);
-    return sizeof(struct assignment) + ((size_t)n.inputs + n.aux) * sizeof(fr_t) +
-           2 * (sizeof(fr_t) << n.log2_domain) +
-           (density_words(n.inputs) + 2 * density_words(n.aux)) * sizeof(uint64_t);
+    out->witness_bytes = round_up(n.inputs * sizeof(fr_t)) + round_up(n.aux * sizeof(fr_t)) +
+                         round_up(density_words(n.inputs) * sizeof(uint64_t)) +
+                         2 * round_up(density_words(n.aux) * sizeof(uint64_t));
+    out->evaluation_bytes = 2 * (sizeof(fr_t) << n.log2_domain);
+}
+
+size_t assignment_bytes(const struct sector_size *size)
+{
+    struct assignment_parts parts;
+
+    assignment_parts(size, &parts);
+    return sizeof(struct assignment) + parts.witness_bytes + parts.evaluation_bytes;
+}
+
+/* The next `bytes` of *memory. */
+static void *take(char **memory, size_t bytes)
+{
+    char *p = *memory;
+
+    *memory += round_up(bytes);
+    return p;
+}
+
+void assignment_place(const struct sector_size *size, void *witness, void *evaluation,
+                      struct assignment *out)
+{
+    struct porep_counts n;
+    char *next = witness;
+
+    porep_counts(size, &n);
+    *out = (struct assignment){.size = size,
+                               .n_inputs = n.inputs,
+                               .n_aux = n.aux,
+                               .n_rows = n.rows,
+                               .log2_domain = n.log2_domain};
+    out->inputs = take(&next, n.inputs * sizeof(fr_t));
+    out->aux = take(&next, n.aux * sizeof(fr_t));
+    out->a_aux_density = take(&next, density_words(n.aux) * sizeof(uint64_t));
+    out->b_input_density = take(&next, density_words(n.inputs) * sizeof(uint64_t));
+    out->b_aux_density = take(&next, density_words(n.aux) * sizeof(uint64_t));
+    out->a = evaluation;
+    out->b = out->a + ((size_t)1 << n.log2_domain);
 }
 
 void assignment_destroy(struct assignment *w)
 {
     if (!w)
         return;
-    free(w->inputs);
-    free(w->aux);
+    free(w->inputs); /* where its part begins */
     free(w->a);
-    free(w->b);
-    free(w->a_aux_density);
-    free(w->b_input_density);
-    free(w->b_aux_density);
     free(w);
 }
 
 static int assignment_create(const struct sector_size *size, struct assignment **out,
                              struct errmsg *err)
 {
-    struct assignment *w = calloc(1, sizeof(*w));
-    struct porep_counts n;
+    struct assignment_parts parts;
 
-    if (!w)
-        return errmsg_set(err, -ENOMEM, "no memory for an assignment");
-    porep_counts(size, &n);
-    w->size = size;
-    w->n_inputs = n.inputs;
-    w->n_aux = n.aux;
-    w->n_rows = n.rows;
-    w->log2_domain = n.log2_domain;
-    w->inputs = malloc(n.inputs * sizeof(fr_t));
-    w->aux = memory_alloc(n.aux, sizeof(fr_t));
-    w->a = memory_alloc((size_t)1 << n.log2_domain, sizeof(fr_t));
-    w->b = memory_alloc((size_t)1 << n.log2_domain, sizeof(fr_t));
-    w->a_aux_density = calloc(density_words(n.aux), sizeof(uint64_t));
-    w->b_input_density = calloc(density_words(n.inputs), sizeof(uint64_t));
-    w->b_aux_density = calloc(density_words(n.aux), sizeof(uint64_t));
-    if (!w->inputs || !w->aux || !w->a || !w->b || !w->a_aux_density || !w->b_input_density ||
-        !w->b_aux_density) {
-        assignment_destroy(w);
+    assignment_parts(size, &parts);
+    struct assignment *w = calloc(1, sizeof(*w));
+    void *witness = memory_alloc(parts.witness_bytes, 1);
+    void *evaluation = memory_alloc(parts.evaluation_bytes, 1);
+    if (!w || !witness || !evaluation) {
+        free(w);
+        free(witness);
+        free(evaluation);
         return errmsg_set(err, -ENOMEM, "no memory for an assignment of %zu bytes",
                           assignment_bytes(size));
     }
-    size_t beyond = (((size_t)1 << n.log2_domain) - n.rows) * sizeof(fr_t);
-    memset(w->a + n.rows, 0, beyond);
-    memset(w->b + n.rows, 0, beyond);
+    assignment_place(size, witness, evaluation, w);
     *out = w;
     return 0;
+}
+
+/* What rows add to, and what no row writes. */
+static void clear(struct assignment *w)
+{
+    size_t beyond = (((size_t)1 << w->log2_domain) - w->n_rows) * sizeof(fr_t);
+
+    memset(w->a + w->n_rows, 0, beyond);
+    memset(w->b + w->n_rows, 0, beyond);
+    memset(w->a_aux_density, 0, density_words(w->n_aux) * sizeof(uint64_t));
+    memset(w->b_input_density, 0, density_words(w->n_inputs) * sizeof(uint64_t));
+    memset(w->b_aux_density, 0, density_words(w->n_aux) * sizeof(uint64_t));
 }
 
 /* Where one synthesis writes. */
@@ -231,6 +272,8 @@ static int assign(struct job *job, struct workers *workers, struct errmsg *err)
     for (uint32_t i = 0; ret < 0 && i < w->size->challenges; i++)
         if (job->errs[i].text[0])
             return errmsg_set(err, ret, "%s", job->errs[i].text);
+    if (ret < 0)
+        return ret;
     close_rows(w);
     w->a_aux_total = count_bits(w->a_aux_density, w->n_aux);
     w->b_input_total = count_bits(w->b_input_density, w->n_inputs);
@@ -238,22 +281,33 @@ static int assign(struct job *job, struct workers *workers, struct errmsg *err)
     return 0;
 }
 
+int witness_fill(const struct c1 *c1, uint32_t partition, struct workers *workers,
+                 struct assignment *w, struct errmsg *err)
+{
+    struct job job = {.c1 = c1, .partition = partition, .w = w};
+
+    assert(w->size == c1_size(c1));
+    job.errs = calloc(w->size->challenges, sizeof(*job.errs));
+    if (!job.errs)
+        return errmsg_set(err, -ENOMEM, "no memory");
+    clear(w);
+    int ret = assign(&job, workers, err);
+    free(job.errs);
+    return ret;
+}
+
 int witness_assign(const struct c1 *c1, uint32_t partition, struct workers *workers,
                    struct assignment **out, struct errmsg *err)
 {
-    const struct sector_size *size = c1_size(c1);
-    struct job job = {.c1 = c1, .partition = partition};
+    struct assignment *w = NULL;
+    int ret = assignment_create(c1_size(c1), &w, err);
 
-    int ret = assignment_create(size, &job.w, err);
-    if (ret < 0)
-        return ret;
-    job.errs = calloc(size->challenges, sizeof(*job.errs));
-    ret = job.errs ? assign(&job, workers, err) : errmsg_set(err, -ENOMEM, "no memory");
+    if (ret == 0)
+        ret = witness_fill(c1, partition, workers, w, err);
     if (ret == 0) {
-        *out = job.w;
-        job.w = NULL; /* now the caller's */
+        *out = w;
+        w = NULL; /* now the caller's */
     }
-    assignment_destroy(job.w);
-    free(job.errs);
+    assignment_destroy(w);
     return ret;
 }

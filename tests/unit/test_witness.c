@@ -241,11 +241,53 @@ START_TEST(witness_assign__refuses_roots_that_differ)
 }
 END_TEST
 
-START_TEST(assignment_bytes__of_the_largest_size)
+/* A slot is used again and again: what was there before must not matter, and nothing is written beyond the parts. */
+START_TEST(witness_fill__in_memory_that_was_used_before)
 {
-    ck_assert_uint_eq(assignment_bytes(sector_size_by_name("64GiB")),
-                      sizeof(struct assignment) + (328 + UINT64_C(131076643)) * 32 +
-                          2 * (UINT64_C(32) << 27) + 6 * 8 + 2 * UINT64_C(2048073) * 8);
+    struct c1 *c1 = read_c1("2KiB-sealed");
+    struct assignment *wanted = assign(c1, NULL), found;
+    struct assignment_parts parts;
+    struct errmsg err;
+
+    assignment_parts(c1_size(c1), &parts);
+    uint8_t *witness = aligned_alloc(64, parts.witness_bytes + 64);
+    uint8_t *evaluation = aligned_alloc(64, parts.evaluation_bytes + 64);
+    memset(witness, 0xa5, parts.witness_bytes + 64);
+    memset(evaluation, 0xa5, parts.evaluation_bytes + 64);
+    assignment_place(c1_size(c1), witness, evaluation, &found);
+    ck_assert_int_eq(witness_fill(c1, 0, NULL, &found, &err), 0);
+    ck_assert_mem_eq(wanted->inputs, found.inputs, wanted->n_inputs * sizeof(fr_t));
+    ck_assert_mem_eq(wanted->aux, found.aux, wanted->n_aux * sizeof(fr_t));
+    ck_assert_mem_eq(wanted->a, found.a, sizeof(fr_t) << wanted->log2_domain);
+    ck_assert_mem_eq(wanted->b, found.b, sizeof(fr_t) << wanted->log2_domain);
+    ck_assert_mem_eq(wanted->a_aux_density, found.a_aux_density, (wanted->n_aux + 63) / 64 * 8);
+    ck_assert_mem_eq(wanted->b_aux_density, found.b_aux_density, (wanted->n_aux + 63) / 64 * 8);
+    ck_assert_uint_eq(wanted->a_aux_total, found.a_aux_total);
+    ck_assert_uint_eq(wanted->b_aux_total, found.b_aux_total);
+    ck_assert_uint_eq(wanted->b_input_total, found.b_input_total);
+    for (size_t i = 0; i < 64; i++) {
+        ck_assert_uint_eq(witness[parts.witness_bytes + i], 0xa5);
+        ck_assert_uint_eq(evaluation[parts.evaluation_bytes + i], 0xa5);
+    }
+    free(witness);
+    free(evaluation);
+    assignment_destroy(wanted);
+    c1_destroy(c1);
+}
+END_TEST
+
+START_TEST(assignment_parts__of_the_largest_size)
+{
+    const struct sector_size *size = sector_size_by_name("64GiB");
+    struct assignment_parts parts;
+
+    assignment_parts(size, &parts);
+    /* inputs, aux, three densities, each rounded up to 64 bytes */
+    ck_assert_uint_eq(parts.witness_bytes, 328 * 32 + (UINT64_C(131076643) + 1) * 32 + 64 +
+                                               2 * (UINT64_C(2048073) + 7) * 8);
+    ck_assert_uint_eq(parts.evaluation_bytes, 2 * (UINT64_C(32) << 27));
+    ck_assert_uint_eq(assignment_bytes(size),
+                      sizeof(struct assignment) + parts.witness_bytes + parts.evaluation_bytes);
 }
 END_TEST
 
@@ -263,7 +305,8 @@ int main(void)
     tcase_add_loop_test(tc, witness_assign__satisfies_every_row, 0, ARRAY_LEN(row_names));
     tcase_add_test(tc, witness_assign__is_the_same_on_any_number_of_threads);
     tcase_add_loop_test(tc, witness_assign__refuses_roots_that_differ, 0, ARRAY_LEN(complaints));
-    tcase_add_test(tc, assignment_bytes__of_the_largest_size);
+    tcase_add_test(tc, witness_fill__in_memory_that_was_used_before);
+    tcase_add_test(tc, assignment_parts__of_the_largest_size);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }
