@@ -97,33 +97,27 @@ static void put_text(struct line *l, const char *text)
     put_bytes(l, text, strlen(text));
 }
 
-static bool is_plain(const char *s)
-{
-    if (!*s)
-        return false;
-    for (; *s; s++)
-        if ((unsigned char)*s <= ' ' || *s == '"' || *s == '=' || *s == '\\' || *s == 0x7f)
-            return false;
-    return true;
-}
-
 static void put_quoted(struct line *l, const char *s)
 {
-    char hex[5];
-
     put_text(l, "\"");
     for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c < ' ' || c == 0x7f) {
-            snprintf(hex, sizeof(hex), "\\x%02x", c);
-            put_text(l, hex);
-            continue;
-        }
-        if (c == '"' || c == '\\')
+        if (*s == '"')
             put_text(l, "\\");
         put_bytes(l, s, 1);
     }
     put_text(l, "\"");
+}
+
+/* As it is where no reader could mistake it, else escaped and in quotes. */
+static void put_string(struct line *l, const char *s)
+{
+    char shown[LINE_BYTES];
+
+    escape_name(shown, sizeof(shown), s);
+    if (*s && strcmp(shown, s) == 0 && !strpbrk(s, " \"="))
+        put_text(l, s);
+    else
+        put_quoted(l, shown);
 }
 
 static void put_value(struct line *l, const struct log_field *f)
@@ -131,11 +125,7 @@ static void put_value(struct line *l, const struct log_field *f)
     char number[24];
 
     if (f->type == LOG_FIELD_STR) {
-        const char *s = f->value.str ? f->value.str : "";
-        if (is_plain(s))
-            put_text(l, s);
-        else
-            put_quoted(l, s);
+        put_string(l, f->value.str ? f->value.str : "");
         return;
     }
     if (f->type == LOG_FIELD_U64)

@@ -13,35 +13,15 @@
 
 #include "numa/circuit/sector.h"
 
-/* Length of the UTF-8 character at `s`, or 0 when there is none. */
-static size_t utf8_length(const uint8_t *s)
-{
-    size_t n = s[0] < 0x80                   ? 1
-               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-               : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-                                             : 0;
-
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)))
-        return 0; /* too long a form, or half a pair */
-    if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)))
-        return 0;
-    return n;
-}
-
 static void print_string(FILE *f, const char *text)
 {
     putc('"', f);
-    for (const uint8_t *s = (const uint8_t *)text; *s;) {
+    for (const char *s = text; *s;) {
         size_t n = utf8_length(s);
         if (*s == '"' || *s == '\\')
             fprintf(f, "\\%c", *s);
-        else if (n == 0 || *s < 0x20)
-            fprintf(f, "\\u%04x", *s);
+        else if (n == 0 || (uint8_t)*s < 0x20)
+            fprintf(f, "\\u%04x", (uint8_t)*s);
         else
             fwrite(s, 1, n, f);
         s += n ? n : 1;

@@ -266,28 +266,14 @@ static size_t put_time(char *out, size_t max)
     return n + (size_t)snprintf(out + n, max - n, ".%03ldZ ", ts.tv_nsec / 1000000);
 }
 
-static void put_escaped(char *out, size_t max, const char *text)
-{
-    size_t n = 0;
-
-    for (; *text && n + 6 < max; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20 || c == 0x7f || c == '\\')
-            n += (size_t)snprintf(out + n, max - n, "\\x%02x", c);
-        else
-            out[n++] = *text;
-    }
-    out[n++] = '\n';
-    out[n] = '\0';
-}
-
 static void add(struct events *ev, const char *subject, const char *text)
 {
     pthread_mutex_lock(&ev->lock);
     char *line = ev->lines[ev->head % EVENTS_KEPT];
     size_t n = put_time(line, LINE_MAX_BYTES);
     n += (size_t)snprintf(line + n, LINE_MAX_BYTES - n, "%s ", subject);
-    put_escaped(line + n, LINE_MAX_BYTES - n, text);
+    n += escape_name(line + n, LINE_MAX_BYTES - n - 1, text);
+    memcpy(line + n, "\n", 2);
     ev->head++;
     pthread_mutex_unlock(&ev->lock);
     tell(ev);

@@ -71,6 +71,59 @@ int hex_decode(void *out, const char *hex, size_t len)
     return 0;
 }
 
+/* Unicode 15, table 3-7. */
+size_t utf8_length(const char *text)
+{
+    const uint8_t *s = (const uint8_t *)text;
+    size_t n = s[0] < 0x80                   ? 1
+               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+               : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                             : 0;
+
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)))
+        return 0; /* too long a form, or half a pair */
+    if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)))
+        return 0;
+    return n;
+}
+
+/* C0, DEL, and C1 (U+0080 to U+009F), which terminals obey as well. */
+static bool is_control(const char *s)
+{
+    const uint8_t *c = (const uint8_t *)s;
+
+    return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0);
+}
+
+size_t escape_name(char *out, size_t size, const char *text)
+{
+    size_t used = 0;
+
+    for (size_t taken; *text; text += taken) {
+        char piece[5];
+        size_t len = 2;
+        bool whole = utf8_length(text) > 0 && !is_control(text);
+        taken = whole ? utf8_length(text) : 1;
+        if (*text == '\\' || *text == '\n')
+            memcpy(piece, *text == '\n' ? "\\n" : "\\\\", 2);
+        else if (whole)
+            memcpy(piece, text, len = taken);
+        else
+            len = (size_t)snprintf(piece, sizeof(piece), "\\x%02x", (uint8_t)*text);
+        if (len >= size - used)
+            break;
+        memcpy(out + used, piece, len);
+        used += len;
+    }
+    out[used] = '\0';
+    return used;
+}
+
 int pread_full(int fd, void *buf, size_t len, uint64_t offset)
 {
     uint8_t *p = buf;

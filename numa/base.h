@@ -81,6 +81,16 @@ void hex_encode(char *out, const void *bytes, size_t len);
 /* Decodes exactly 2*len hex digits of either case. Returns 0, or -EINVAL at any other character. */
 int hex_decode(void *out, const char *hex, size_t len);
 
+/* Length of the UTF-8 character at `text`, or 0 when the bytes there are none. Ends at a NUL. */
+size_t utf8_length(const char *text);
+
+#define ESCAPED_BYTES(n) (4 * (n) + 1) /* room for any text of n bytes, escaped */
+
+/* Text of others (a name, a key) for a line that people read: control characters and bytes that are
+ * no UTF-8 as \n or \xNN, a backslash doubled; the rest as it is. What does not fit into `size`
+ * bytes is left out, never half a character. Returns the length. */
+size_t escape_name(char *out, size_t size, const char *text);
+
 /* Reads or writes exactly `len` bytes at `offset`, over signals and short transfers.
  * Returns 0 or a negative errno; pread_full gives -ENODATA where the file ends early. */
 int pread_full(int fd, void *buf, size_t len, uint64_t offset);

@@ -139,6 +139,15 @@ static int describe(struct c1_document *d, int ret, struct errmsg *err)
                       what.text, d->offset + json_offset(d->json), d->text);
 }
 
+/* "found key KEY, wanted WANTED": what the document says is not to be trusted with a terminal. */
+static int unexpected_key(const struct json_key *key, const char *wanted, struct errmsg *err)
+{
+    char shown[ESCAPED_BYTES(JSON_KEY_MAX)];
+
+    escape_name(shown, sizeof(shown), key->text);
+    return errmsg_set(err, -EBADMSG, "found key %s, wanted %s", shown, wanted);
+}
+
 static const char *slot_wants(const struct slot *s)
 {
     switch (s->want) {
@@ -492,8 +501,7 @@ static int vanilla_key(struct c1_document *d, struct frame *f, const struct json
     struct c1_build *b = d->build;
 
     if (!size)
-        return errmsg_set(err, -EBADMSG, "found key %s, wanted StackedDrg2KiBV1 or of another sector size",
-                          key->text);
+        return unexpected_key(key, "StackedDrg2KiBV1 or of another sector size", err);
     if (f->seen)
         return errmsg_set(err, -EBADMSG, "found a second key, wanted one sector size");
     mark_seen(f, 1, sector_variant_name(size), err);
@@ -516,7 +524,7 @@ static int shape_key(struct frame *f, const struct json_key *key, struct errmsg 
             return mark_seen(f, UINT64_C(1) << i, s->fields[i].name, err);
         }
     if (s->kind == SHAPE_ENUM)
-        return errmsg_set(err, -EBADMSG, "found key %s, wanted %s", key->text, s->fields[0].name);
+        return unexpected_key(key, s->fields[0].name, err);
     return 0;
 }
 
@@ -723,8 +731,11 @@ static int proof_name(struct c1_document *d, struct errmsg *err)
 {
     const struct seal_proof *proof = seal_proof_by_name(d->string);
 
-    if (!proof)
-        return errmsg_set(err, -EBADMSG, "found \"%s\", wanted the name of a registered proof", d->string);
+    if (!proof) {
+        char shown[ESCAPED_BYTES(STRING_MAX)];
+        escape_name(shown, sizeof(shown), d->string);
+        return errmsg_set(err, -EBADMSG, "found \"%s\", wanted the name of a registered proof", shown);
+    }
     return c1_build_set_proof(d->build, proof->id, err);
 }
 

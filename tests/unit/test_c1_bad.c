@@ -252,6 +252,8 @@ START_TEST(c1_json__wrong_values_name_the_place)
         {"\"index\":", "\"index\":", "\"index\":2", -EBADMSG, ".path.path[0].index: found 2"},
         {"\"index\":", "\"index\":", "\"index\":99999999999999999999", -EBADMSG, "wanted a 64-bit number"},
         {"\"Single\"", "\"Single\"", "\"Sub\"", -EBADMSG, "comm_d_proofs.data: found key Sub, wanted Single"},
+        {"\"Single\"", "\"Single\"", "\"\\u001b[2J\\n\"", -EBADMSG, "data: found key \\x1b[2J\\n, wanted Single"},
+        {"registered_proof", "StackedDrg2KiBV1_1", "\\u0007", -EBADMSG, "found \"\\x07\", wanted"},
         {"\"layer_index\":1", "1", "2", -EBADMSG, "labeling_proofs[0].layer_index: found 2, wanted 1"},
         {"\"node\":", "\"node\":", "\"node\":1", -EBADMSG, "labeling_proofs[0].node: found 1"},
         {"\"_h\":null", "null", "0", -EBADMSG, "c_x.column._h: found a number, wanted null"},

@@ -35,12 +35,14 @@ START_TEST(log_format__quotes_what_a_reader_could_mistake)
 {
     char line[256];
     struct log_field f[] = {log_u64("job", 17), log_str("stage", "synthesize"),
-                            log_i64("code", -5), log_str("msg", "a \"b\"\n\\"), log_str("none", "")};
+                            log_i64("code", -5), log_str("msg", "a \"b\"\n\\"), log_str("none", ""),
+                            log_str("name", "\xffx")};
 
     size_t n = log_format(line, sizeof(line), LOG_LEVEL_INFO, f, ARRAY_LEN(f));
     line[n] = '\0';
     ck_assert_str_eq(line,
-                     "<6>job=17 stage=synthesize code=-5 msg=\"a \\\"b\\\"\\x0a\\\\\" none=\"\"\n");
+                     "<6>job=17 stage=synthesize code=-5 msg=\"a \\\"b\\\"\\n\\\\\" none=\"\" "
+                     "name=\"\\xffx\"\n");
 }
 END_TEST
 
