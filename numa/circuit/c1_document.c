@@ -21,6 +21,13 @@
 
 #define STRING_MAX 64 /* longer than any name we know */
 
+/* A real document has a few hundred bytes under keys that we do not know, and printed with four spaces a level 66
+ * bytes of text for a byte that counts, which is fifteen levels deep. What has far more is made to keep us busy:
+ * packed, it costs its sender nothing. */
+#define SKIPPED_MAX ((uint64_t)1 << 20)
+#define TEXT_PER_BYTE 128
+#define TEXT_FREE ((uint64_t)4 << 20) /* before that is asked */
+
 enum want {
     WANT_SKIP,       /* whatever it is */
     WANT_TOP,        /* the object that the document is */
@@ -63,6 +70,11 @@ struct c1_document {
     struct json *json;
     enum content content;
     bool prover_id_given; /* by itself, not by way of the miner */
+    uint64_t fed;         /* bytes of text */
+    uint64_t gained;      /* bytes that this text has brought to the decoded form, about */
+    uint64_t skipped;     /* bytes under unknown keys */
+    uint64_t skip_from;   /* where the unknown key in hand began */
+    bool skipping;        /* there is one */
     struct slot pending;  /* the byte array that the tokenizer is trying to read in one go */
     size_t depth;
     struct frame frames[JSON_DEPTH_MAX];
@@ -263,6 +275,34 @@ static void value_done(struct c1_document *d)
     struct frame *f = &d->frames[d->depth - 1];
     f->count++;
     f->key = NULL;
+    if (d->skipping && f->slot.want != WANT_SKIP) {
+        d->skipped += json_offset(d->json) - d->skip_from;
+        d->skipping = false;
+    }
+}
+
+/* An unknown key, its value with it: all of it is skipped. Keys in such a value are nothing new. */
+static void skip_begin(struct c1_document *d, const struct frame *f)
+{
+    if (f->slot.want == WANT_SKIP || f->value.want != WANT_SKIP)
+        return;
+    d->skipping = true;
+    d->skip_from = json_offset(d->json);
+}
+
+/* Is what was fed worth reading on? */
+static int waste_check(const struct c1_document *d, struct errmsg *err)
+{
+    uint64_t skipped = d->skipped + (d->skipping ? d->fed - d->skip_from : 0);
+
+    if (skipped > SKIPPED_MAX)
+        return errmsg_set(err, -EBADMSG, "more than %" PRIu64 " bytes under keys that no C1 has",
+                          SKIPPED_MAX);
+    if (d->fed > TEXT_FREE && (d->fed - TEXT_FREE) / TEXT_PER_BYTE > d->gained)
+        return errmsg_set(err, -EBADMSG,
+                          "%" PRIu64 " bytes of text with no more than %" PRIu64 " bytes of a C1 in it",
+                          d->fed, d->gained);
+    return 0;
 }
 
 /* ----------------------------------------------------------------------------------------- digests */
@@ -290,6 +330,7 @@ static int on_bytes32_end(void *ctx, struct errmsg *err)
     struct c1_document *d = ctx;
     int ret = digest_check(&d->pending, err);
 
+    d->gained += 32;
     if (ret == 0)
         value_done(d);
     return ret;
@@ -528,15 +569,9 @@ static int shape_key(struct frame *f, const struct json_key *key, struct errmsg 
     return 0;
 }
 
-static int on_key(void *ctx, const struct json_key *key, struct errmsg *err)
+static int known_key(struct c1_document *d, struct frame *f, const struct json_key *key,
+                     struct errmsg *err)
 {
-    struct c1_document *d = ctx;
-    struct frame *f = &d->frames[d->depth - 1];
-
-    f->key = NULL;
-    f->value = (struct slot){.want = WANT_SKIP};
-    if (key->cut || strlen(key->text) != key->len) /* none of ours is that long or has a NUL in it */
-        return f->slot.want == WANT_VANILLA ? errmsg_set(err, -EBADMSG, "an unknown sector size") : 0;
     switch (f->slot.want) {
     case WANT_TOP:
         return top_key(d, f, key, err);
@@ -551,6 +586,22 @@ static int on_key(void *ctx, const struct json_key *key, struct errmsg *err)
     default:
         return 0;
     }
+}
+
+static int on_key(void *ctx, const struct json_key *key, struct errmsg *err)
+{
+    struct c1_document *d = ctx;
+    struct frame *f = &d->frames[d->depth - 1];
+    int ret = 0;
+
+    f->key = NULL;
+    f->value = (struct slot){.want = WANT_SKIP};
+    if (!key->cut && strlen(key->text) == key->len) /* none of ours is that long or has a NUL in it */
+        ret = known_key(d, f, key, err);
+    else if (f->slot.want == WANT_VANILLA)
+        ret = errmsg_set(err, -EBADMSG, "an unknown sector size");
+    skip_begin(d, f);
+    return ret;
 }
 
 /* ---------------------------------------------------------------------------------------- numbers */
@@ -603,11 +654,13 @@ static int integer(struct c1_document *d, const struct slot *s, const struct jso
 
     switch (s->want) {
     case WANT_BYTE:
+        d->gained++;
         if (n->value > 255)
             return wrong_type(s, n->text, err);
         *s->to = (uint8_t)n->value;
         return 0;
     case WANT_SHAPE:
+        d->gained += s->shape->bytes;
         return shape_number(s, n, err);
     case WANT_SECTOR_NUMBER:
         x->sector_number = n->value;
@@ -679,6 +732,7 @@ static int phase1_piece(struct c1_document *d, const uint8_t *piece, size_t len,
         if (ret < 0)
             return errmsg_prefix(err, ret, "character %" PRIu64 " of the string", d->base64_chars + made);
         d->base64_chars += take;
+        d->gained += made;
         ret = c1_document_feed(d->inner, decoded, made, err);
         piece += take;
         len -= take;
@@ -819,7 +873,10 @@ void c1_document_destroy(struct c1_document *d)
 
 int c1_document_feed(struct c1_document *d, const uint8_t *bytes, size_t len, struct errmsg *err)
 {
-    return describe(d, json_feed(d->json, bytes, len, err), err);
+    int ret = json_feed(d->json, bytes, len, err);
+
+    d->fed += len;
+    return describe(d, ret < 0 ? ret : waste_check(d, err), err);
 }
 
 int c1_document_finish(struct c1_document *d, struct errmsg *err)

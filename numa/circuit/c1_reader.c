@@ -19,6 +19,7 @@
 #include "numa/circuit/inflate.h"
 
 #define MAGIC_BYTES 4
+#define SPACE_MAX ((uint64_t)1 << 20) /* white space before a text, or beside the characters of base64 */
 #define FILE_BUFFER_BYTES ((size_t)256 << 10)
 
 enum form { FORM_UNKNOWN, FORM_TEXT, FORM_COMPRESSED, FORM_BASE64, FORM_JSON, FORM_BINARY };
@@ -136,6 +137,13 @@ static int detect_text(struct layer *l, uint8_t c, uint64_t offset, struct errms
                       c, offset, layer_texts[l->index]);
 }
 
+static int too_much_space(const struct layer *l, struct errmsg *err)
+{
+    return errmsg_set(err, -EBADMSG,
+                      "hardly anything but white space in the first %" PRIu64 " bytes of the %s",
+                      l->bytes, layer_texts[l->index]);
+}
+
 /* ----------------------------------------------------------------------------------- passing it on */
 
 static int layer_feed(struct layer *l, const uint8_t *bytes, size_t len, struct errmsg *err);
@@ -176,6 +184,9 @@ static int feed_base64(struct layer *l, const uint8_t *bytes, size_t len, struct
         offset += take;
         len -= take;
     }
+    /* A character a line is more than anybody writes. */
+    if (ret == 0 && offset / 4 > SPACE_MAX + l->reader->layers[LAYER_BASE64].bytes)
+        return too_much_space(l, err);
     return ret;
 }
 
@@ -205,7 +216,7 @@ static int feed_text(struct layer *l, const uint8_t *bytes, size_t len, struct e
     while (skip < len && is_space(bytes[skip]))
         skip++;
     if (skip == len)
-        return 0;
+        return l->bytes <= SPACE_MAX ? 0 : too_much_space(l, err);
     int ret = detect_text(l, bytes[skip], l->bytes - len + skip, err);
     return ret < 0 ? ret : feed_form(l, bytes + skip, len - skip, err);
 }

@@ -643,11 +643,16 @@ START_TEST(c1_reader__floods_are_refused)
 {
     const uint64_t gib10 = UINT64_C(10) << 30;
 
-    ck_assert_int_eq(flood("{", ' ', gib10), -EFBIG);
-    ck_assert_ptr_nonnull(strstr(err.text, "1073741824"));
-    ck_assert_int_eq(flood("", ' ', gib10), -EFBIG);
-    ck_assert_int_eq(flood("{\"unknown\":\"", 'a', gib10), -EFBIG);
+    ck_assert_int_eq(flood("{", ' ', gib10), -EBADMSG);
+    ck_assert_ptr_nonnull(strstr(err.text, "of text with no more than 0 bytes of a C1 in it"));
+    ck_assert_int_eq(flood("", ' ', gib10), -EBADMSG);
+    ck_assert_ptr_nonnull(strstr(err.text, "hardly anything but white space"));
+    ck_assert_int_eq(flood("QUJD", '\n', gib10), -EBADMSG);
+    ck_assert_ptr_nonnull(strstr(err.text, "hardly anything but white space"));
+    ck_assert_int_eq(flood("{\"unknown\":\"", 'a', gib10), -EBADMSG);
+    ck_assert_ptr_nonnull(strstr(err.text, "under keys that no C1 has"));
     ck_assert_int_eq(flood("{\"Phase1Out\":\"", 'A', gib10), -EBADMSG);
+    ck_assert_int_eq(flood("{\"Phase1Out\":\"", ' ', gib10), -EBADMSG);
     ck_assert_int_eq(flood("{\"unknown\":", '[', 10 << 20), -EBADMSG);
     ck_assert_ptr_nonnull(strstr(err.text, "nested deeper than"));
     ck_assert_int_eq(flood("", '[', 10 << 20), -EBADMSG);
@@ -656,7 +661,47 @@ START_TEST(c1_reader__floods_are_refused)
     ck_assert_ptr_nonnull(strstr(err.text, "more than 128 characters"));
     ck_assert_int_eq(flood("{\"comm_r\":[", '9', 10 << 20), -EBADMSG);
     ck_assert_int_eq(flood("{\"unknown\":0.", '0', 10 << 20), -EBADMSG);
-    ck_assert_int_eq(flood("{\"", 'k', UINT64_C(2) << 30), -EFBIG);
+    ck_assert_int_eq(flood("{\"", 'k', UINT64_C(2) << 30), -EBADMSG);
+}
+END_TEST
+
+/* Feeds `head`, then `piece` again and again until the reader refuses. Returns how many bytes that took. */
+static uint64_t bytes_taken(const char *head, const char *piece)
+{
+    struct c1_reader *r = NULL;
+    struct text many = {0};
+
+    while (many.len < 50000)
+        text_add(&many, piece, strlen(piece));
+    ck_assert_int_eq(c1_reader_create(C1_CHECK_STRICT, NULL, &r), 0);
+    int ret = c1_reader_feed(r, head, strlen(head), &err);
+    while (ret == 0 && c1_reader_bytes_in(r) < 64 << 20)
+        ret = c1_reader_feed(r, many.bytes, many.len, &err);
+    ck_assert_int_eq(ret, -EBADMSG);
+    uint64_t taken = c1_reader_bytes_in(r);
+    c1_reader_destroy(r);
+    free(many.bytes);
+    return taken;
+}
+
+START_TEST(c1_reader__what_no_c1_has_is_read_for_a_megabyte)
+{
+    static const struct {
+        const char *head, *piece;
+    } cases[] = {
+        {"{\"x\":[0", ",0"},
+        {"{\"a\":0", ",\"unknown\":{\"b\":[null]}"},
+        {"{\"a\":0", ",\"\":0"},
+        {"{\"vanilla_proofs\":{\"StackedDrg2KiBV1\":[[{\"a\":0", ",\"unknown\":\"text\""},
+        {"{\"c1out\":{\"a\":0", ",\"unknown\":\"text\""},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        ck_assert_uint_lt(bytes_taken(cases[i].head, cases[i].piece), 2 << 20);
+        ck_assert_msg(strstr(err.text, "under keys that no C1 has") != NULL, "%s", err.text);
+    }
+    /* A character of base64 every few lines. */
+    ck_assert_uint_lt(bytes_taken("QUJD", "\r\n\r\n\r\n\r\nQ"), 16 << 20);
 }
 END_TEST
 
@@ -683,8 +728,8 @@ START_TEST(c1_reader__bombs_are_refused)
     /* As many members as make more than a gibibyte. */
     for (int i = 0; i < 17; i++)
         text_add(&many, packed.bytes, packed.len);
-    ck_assert_int_eq(read_bytes(many.bytes, many.len, C1_CHECK_STRICT), -EFBIG);
-    ck_assert_ptr_nonnull(strstr(err.text, "the decompressed text has more than 1073741824 bytes"));
+    ck_assert_int_eq(read_bytes(many.bytes, many.len, C1_CHECK_STRICT), -EBADMSG);
+    ck_assert_ptr_nonnull(strstr(err.text, "hardly anything but white space"));
     memory_is_flat(before, 16 << 10);
     free(packed.bytes), free(many.bytes);
     packed = bomb("{\"comm_r\":[", '1', 64 << 20, _i == 0);
@@ -784,6 +829,7 @@ int main(void)
     tcase_add_test(tc, c1_inner_form__no_proof_type_fits);
     tcase_add_test(tc, c1_bincode__wrong_form);
     tcase_add_test(tc, c1_reader__floods_are_refused);
+    tcase_add_test(tc, c1_reader__what_no_c1_has_is_read_for_a_megabyte);
     tcase_add_loop_test(tc, c1_reader__bombs_are_refused, 0, 2);
     tcase_add_test(tc, c1_reader__damaged_compression);
     tcase_add_test(tc, c1_reader__compressed_twice_is_refused);

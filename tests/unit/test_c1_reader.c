@@ -152,6 +152,53 @@ START_TEST(c1_reader__any_order_of_keys_and_any_white_space)
 }
 END_TEST
 
+/* Feeds JSON with each value on a line of its own, indented by eight spaces a level: about twice as much white
+ * space as any tool makes. */
+static void feed_prettily(struct c1_reader *r, const struct text *t)
+{
+    struct text line = {0};
+    struct errmsg err = {""};
+    int depth = 0;
+
+    for (size_t i = 0; i < t->len; i++) {
+        char c = (char)t->bytes[i];
+        bool begins = c == '[' || c == '{', ends = c == ']' || c == '}';
+        depth += begins - ends;
+        if (ends)
+            text_addf(&line, "\n%*s", 8 * depth, "");
+        text_add(&line, &c, 1);
+        if (begins || c == ',')
+            text_addf(&line, "\n%*s", 8 * depth, "");
+        if (line.len > 50000 || i + 1 == t->len) {
+            ck_assert_msg(c1_reader_feed(r, line.bytes, line.len, &err) == 0, "%s", err.text);
+            line.len = 0;
+        }
+    }
+    free(line.bytes);
+}
+
+static void reads_prettily(const struct text *t)
+{
+    struct c1_reader *r = NULL;
+    struct c1 *c1 = NULL;
+    struct c1_extra extra;
+
+    ck_assert_int_eq(c1_reader_create(C1_CHECK_FORM, NULL, &r), 0);
+    feed_prettily(r, t);
+    ck_assert_int_eq(c1_reader_finish(r, &c1, &extra, NULL), 0);
+    c1_reader_destroy(r);
+    c1_destroy(c1);
+}
+
+START_TEST(c1_reader__printed_more_prettily_than_anybody_does)
+{
+    struct text bare = bare_json(c1_names[_i]);
+
+    reads_prettily(&bare);
+    free(bare.bytes);
+}
+END_TEST
+
 START_TEST(c1_reader__chunks_of_any_length)
 {
     struct text bare = bare_json("2KiB-sealed");
@@ -349,6 +396,22 @@ START_TEST(c1_reader__vectors_outside_the_tree)
 }
 END_TEST
 
+START_TEST(c1_reader__a_large_vector_printed_prettily)
+{
+    char path[VECTOR_PATH_MAX];
+    struct text bare = {0};
+
+    ck_assert(vector_find(path, elsewhere[_i]));
+    bare.bytes = file_read(path, &bare.len);
+    bare.len = bare.len / 2; /* a gibibyte is the limit for this as well */
+    struct c1_reader *r = NULL;
+    ck_assert_int_eq(c1_reader_create(C1_CHECK_FORM, NULL, &r), 0);
+    feed_prettily(r, &bare);
+    c1_reader_destroy(r);
+    free(bare.bytes);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("c1_reader");
@@ -360,6 +423,7 @@ int main(void)
     tcase_add_loop_test(tc, c1_reader__decoded_form_equals_the_bincode_of_the_reference, 0, 2);
     tcase_add_loop_test(tc, write_json__gives_back_the_bare_json, 0, 6);
     tcase_add_test(tc, c1_reader__any_order_of_keys_and_any_white_space);
+    tcase_add_loop_test(tc, c1_reader__printed_more_prettily_than_anybody_does, 0, 6);
     tcase_add_test(tc, c1_reader__chunks_of_any_length);
     tcase_add_loop_test(tc, c1_reader__all_forms_are_one_content, 0, 6);
     tcase_add_test(tc, c1_reader__members_and_frames_may_follow_each_other);
@@ -368,9 +432,11 @@ int main(void)
     tcase_add_test(tc, c1_reader__workers_change_nothing);
     for (int i = 0; i < (int)ARRAY_LEN(elsewhere); i++) {
         char path[VECTOR_PATH_MAX];
-        if (vector_find(path, elsewhere[i]))
+        if (vector_find(path, elsewhere[i])) {
             tcase_add_loop_test(tc, c1_reader__vectors_outside_the_tree, i, i + 1);
-        else
+            if (i == 1)
+                tcase_add_loop_test(tc, c1_reader__a_large_vector_printed_prettily, i, i + 1);
+        } else
             suite_skip(elsewhere[i], "needs $PROOFD_SHARED with the large vectors");
     }
     suite_add_tcase(s, tc);
