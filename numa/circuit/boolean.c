@@ -17,7 +17,15 @@ static bool is_true(struct boolean a)
 /* A variable for the result of an operation: its own row follows from the operation's. */
 static struct boolean alloc_result(struct cs *cs, bool value)
 {
-    return (struct boolean){.var = cs_alloc(cs, fr_bit(value)), .kind = BOOLEAN_IS, .value = value};
+    struct boolean out = {.kind = BOOLEAN_IS, .value = value};
+
+    if (cs->sink->bit) {
+        cs->sink->bit(cs->sink->ctx, cs->n_aux, value);
+        out.var = CS_AUX | cs->n_aux++;
+    } else {
+        out.var = cs_alloc(cs, fr_bit(value));
+    }
+    return out;
 }
 
 /* ONE - var, or var itself. */

@@ -78,12 +78,17 @@ struct circuit_instance {
     uint32_t first_base;
 };
 
-/* Where the parts of a partition's witness stand: for compact.c. aux counts from the partition's first aux variable, value
- * is an index into the witness's values. */
+/* Where the parts of a partition's witness begin: for compact.c. aux counts from the partition's first aux variable, value is
+ * an index into the witness's values. */
 struct circuit_offsets {
     struct circuit_base header;
-    /* Of challenge 0; challenge i is i * stride further on. */
-    struct circuit_base challenge, parents[PARENTS], node_bits, labels[MAX_LAYERS], tail, end;
+    /* Of challenge 0; those of challenge i are i times `stride` further on. */
+    struct circuit_base data;               /* the data leaf, then its path in tree D */
+    struct circuit_base parents[PARENTS];   /* column, its hash, the hash's path in tree C */
+    struct circuit_base node_bits;          /* of the challenge's number */
+    struct circuit_base labels[MAX_LAYERS]; /* the parents' bits, then the label */
+    struct circuit_base encoding;           /* and its path in tree R */
+    struct circuit_base column; /* of the challenged node: its hash, and the path in tree C */
     struct circuit_base stride;
 };
 

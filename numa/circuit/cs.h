@@ -40,6 +40,8 @@ struct cs_sink {
                 const struct cs_lc *c);
     void (*input)(void *ctx, uint32_t index, const fr_t *value);
     void (*aux)(void *ctx, uint32_t index, const fr_t *value);
+    /* For aux variables that are bits; without it they go to `aux` like the rest. */
+    void (*bit)(void *ctx, uint32_t index, bool value);
     /* A named step of the PoRep circuit begins, with these counters. */
     void (*step)(void *ctx, const char *name, const struct cs *cs);
     void *ctx;

@@ -14,6 +14,13 @@ struct label_bits {
     struct boolean bit[NUM_BYTE_BITS];
 };
 
+#define LABEL_HEAD_BITS 512 /* the first block: all before the parents */
+#define LABEL_BITS (LABEL_HEAD_BITS + LABEL_PARENTS * NUM_BYTE_BITS)
+
+/* The head of a label's message: replica_id || layer || node || 20 zero bytes. `node` has its least significant bit first. */
+void label_head(const struct label_bits *replica_id, uint32_t layer,
+                const struct boolean node[LABEL_NODE_BITS], struct boolean head[LABEL_HEAD_BITS]);
+
 /* SHA-256(replica_id || layer || node || 20 zero bytes || parents), its two top bits dropped. `parents` holds
  * `n_parents` labels, repeated to LABEL_PARENTS; `node` has its least significant bit first. */
 struct num label_create(struct cs *cs, const struct label_bits *replica_id, uint32_t layer,

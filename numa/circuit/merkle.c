@@ -108,8 +108,7 @@ static uint32_t log2_arity(uint32_t arity)
     return arity == 8 ? 3 : arity == 4 ? 2 : 1;
 }
 
-/* The parent of `node`; its index bits go to `bits`. */
-static struct num climb(struct cs *cs, enum merkle_hash hash, const struct num *node,
+struct num merkle_climb(struct cs *cs, enum merkle_hash hash, const struct num *node,
                         const struct merkle_level *level, struct boolean *bits)
 {
     struct num siblings[MERKLE_MAX_ARITY - 1], children[MERKLE_MAX_ARITY];
@@ -132,7 +131,7 @@ struct num merkle_path(struct cs *cs, enum merkle_hash hash, const struct num *l
 
     for (uint32_t i = 0; i < n_levels; i++) {
         assert(n_bits + 3 <= ARRAY_LEN(position));
-        node = climb(cs, hash, &node, &levels[i], &position[n_bits]);
+        node = merkle_climb(cs, hash, &node, &levels[i], &position[n_bits]);
         n_bits += log2_arity(levels[i].arity);
     }
     num_inputize_bits(cs, position, n_bits);

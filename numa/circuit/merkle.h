@@ -28,6 +28,10 @@ void merkle_insert(struct cs *cs, const struct num *el, const struct boolean *bi
 /* Parent of two nodes of tree D. */
 struct num merkle_sha256_node(struct cs *cs, const struct num nodes[2]);
 
+/* The parent of `node`, and the index bits of the level: log2 of its arity. */
+struct num merkle_climb(struct cs *cs, enum merkle_hash hash, const struct num *node,
+                        const struct merkle_level *level, struct boolean *bits);
+
 /* The root that a path leads to; the position of the leaf becomes an input. Levels are leaf side first. */
 struct num merkle_path(struct cs *cs, enum merkle_hash hash, const struct num *leaf,
                        const struct merkle_level *levels, uint32_t n_levels);

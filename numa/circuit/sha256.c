@@ -207,7 +207,7 @@ static struct sha256_word add_two(struct multieq *m, const struct sha256_word *a
     return add_words(m, &(struct operands){.word = {a, b}, .len = 2});
 }
 
-static const uint32_t round_constants[64] = {
+const uint32_t sha256_round_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -290,13 +290,13 @@ static void sha256_round(struct multieq *m, struct working *v, uint32_t k,
     v->b = a;
 }
 
+const uint32_t sha256_initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+
 void sha256_iv(struct sha256_word state[8])
 {
-    static const uint32_t iv[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-
     for (int i = 0; i < 8; i++)
-        state[i] = word_const(iv[i]);
+        state[i] = word_const(sha256_initial[i]);
 }
 
 void sha256_compress(struct cs *cs, const struct boolean block[SHA256_BLOCK_BITS],
@@ -316,7 +316,7 @@ void sha256_compress(struct cs *cs, const struct boolean block[SHA256_BLOCK_BITS
                         .g = state[6],
                         .h = state[7]};
     for (uint32_t i = 0; i < 64; i++)
-        sha256_round(&m, &v, round_constants[i], &w[i]);
+        sha256_round(&m, &v, sha256_round_constants[i], &w[i]);
     state[0] = deferred_add(&m, &v.a, &state[0]);
     state[1] = add_two(&m, &state[1], &v.b);
     state[2] = add_two(&m, &state[2], &v.c);
@@ -329,8 +329,8 @@ void sha256_compress(struct cs *cs, const struct boolean block[SHA256_BLOCK_BITS
 }
 
 /* Compresses what is left of the message with its padding: one block or two. */
-static void compress_tail(struct cs *cs, const struct boolean *rest, size_t n_rest, uint64_t len,
-                          struct sha256_word state[8])
+void sha256_finish(struct cs *cs, const struct boolean *rest, size_t n_rest, uint64_t len,
+                   struct sha256_word state[8], struct boolean digest[SHA256_DIGEST_BITS])
 {
     struct boolean tail[2 * SHA256_BLOCK_BITS];
     const size_t total = n_rest + 65 <= SHA256_BLOCK_BITS ? SHA256_BLOCK_BITS : ARRAY_LEN(tail);
@@ -343,6 +343,8 @@ static void compress_tail(struct cs *cs, const struct boolean *rest, size_t n_re
         tail[total - 64 + i] = boolean_const(len >> (63 - i) & 1);
     for (size_t i = 0; i < total; i += SHA256_BLOCK_BITS)
         sha256_compress(cs, &tail[i], state);
+    for (size_t i = 0; i < SHA256_DIGEST_BITS; i++)
+        digest[i] = state[i / 32].bit[31 - i % 32];
 }
 
 void sha256_bits(struct cs *cs, const struct boolean *bits, size_t len,
@@ -355,7 +357,5 @@ void sha256_bits(struct cs *cs, const struct boolean *bits, size_t len,
     sha256_iv(state);
     for (; len - done >= SHA256_BLOCK_BITS; done += SHA256_BLOCK_BITS)
         sha256_compress(cs, &bits[done], state);
-    compress_tail(cs, &bits[done], len - done, len, state);
-    for (size_t i = 0; i < SHA256_DIGEST_BITS; i++)
-        digest[i] = state[i / 32].bit[31 - i % 32];
+    sha256_finish(cs, &bits[done], len - done, len, state, digest);
 }

@@ -7,39 +7,12 @@
 #include <stdlib.h>
 
 #include "tests/lib/porep_digest.h"
+#include "tests/lib/porep_totals.h"
 #include "tests/lib/suite.h"
-
-/* porep-circuit 7.2 */
-static const struct totals {
-    const char *name;
-    uint32_t inputs, aux;
-    uint64_t constraints, rows;
-    uint32_t log2_domain, a_aux, b_aux;
-    const char *digest; /* porep-circuit 7.3; NULL: not computed here */
-} totals[] = {
-    {"2KiB", 40, 2685673, 2687921, 2687961, 22, 2674908, 685521,
-     "dc15b615135b87fca8169bb29ec71946ee7d5652ac57adfe0ffb789af6d81000"},
-    {"4KiB", 40, 2786423, 2788733, 2788773, 22, 2773158, 716039,
-     "ac582070844434c66b146669b377daec8ffb10211a2b489ab47481e4db885a5a"},
-    {"16KiB", 40, 2974867, 2977173, 2977213, 22, 2959930, 766963,
-     "aefe88588dd428d674464bb475623ca2807cb1359ee458a1990c8271dc060454"},
-    {"32KiB", 40, 3075617, 3077985, 3078025, 22, 3058180, 797481,
-     "c6d6b7ffdd842cf3ef9466a280b77c7d90d7faead2a4827f6eb2076a879ccdfd"},
-    {"8MiB", 40, 3842449, 3844929, 3844969, 22, 3814996, 1011289,
-     "c81064f99ce13c72ce24cde7bcdb792f10fae18587a68d8937615c7b5937bb43"},
-    {"16MiB", 40, 3943199, 3945741, 3945781, 22, 3913246, 1041807,
-     "1164b030fa9d43f527c39f42c9d49d35c00637c72985fd55c60a62e19f889074"},
-    {"512MiB", 40, 4420837, 4423433, 4423473, 23, 4385040, 1174173,
-     "b4e1a81021ecec4a659994eeb1086236522aa58217a16577c4056e0b2e20dc17"},
-    {"1GiB", 40, 4521587, 4524245, 4524285, 23, 4483290, 1204691,
-     "76c36f2514caf23e0a529a5b346111ebdda9da15ef7b631da30b94dfa4387def"},
-    {"32GiB", 328, 130169893, 130278541, 130278869, 27, 129753292, 33112281, NULL},
-    {"64GiB", 328, 131076643, 131185849, 131186177, 27, 130637542, 33386943, NULL},
-};
 
 START_TEST(porep_counts__equal_the_recorded_totals)
 {
-    const struct totals *t = &totals[_i];
+    const struct porep_totals *t = &porep_totals[_i];
     struct porep_counts n;
 
     porep_counts(sector_size_by_name(t->name), &n);
@@ -53,7 +26,7 @@ END_TEST
 
 START_TEST(porep_synthesize_blank__equals_the_recorded_structure)
 {
-    const struct totals *t = &totals[_i];
+    const struct porep_totals *t = &porep_totals[_i];
     struct porep_structure got;
 
     porep_structure(sector_size_by_name(t->name), NULL, NULL, &got);
@@ -67,72 +40,16 @@ START_TEST(porep_synthesize_blank__equals_the_recorded_structure)
 }
 END_TEST
 
-/* Circuits that no sector has: porep-circuit 7.1, 7.2 and 7.3. */
-static const struct odd {
-    struct sector_size size;
-    uint64_t constraints;
-    const char *digest;
-} odd[] = {
-    {{.name = "2-0-0",
-      .nodes = 8,
-      .log2_nodes = 3,
-      .layers = 2,
-      .base_levels = 3,
-      .base_arity = 2,
-      .challenges = 1},
-     1206212,
-     "ab1240fec0a41f27e46b9bc73ed777b94c99e67cee337418085b282768b3b9e2"},
-    {{.name = "8-0-0",
-      .nodes = 8,
-      .log2_nodes = 3,
-      .layers = 2,
-      .base_levels = 1,
-      .base_arity = 8,
-      .challenges = 1},
-     1199620,
-     "1802615e5784fc96683732869bdaf20e2dcbfc8bff706739e35890d9056edb7e"},
-    {{.name = "8-4-0",
-      .nodes = 32,
-      .log2_nodes = 5,
-      .layers = 2,
-      .base_levels = 1,
-      .base_arity = 8,
-      .sub_arity = 4,
-      .challenges = 1},
-     1296576,
-     "d107a54ee183d0eb6b11e0e6a4b3cbe07f9bd8eeaf8d57cc102e32154b8d075c"},
-    {{.name = "8-4-2",
-      .nodes = 64,
-      .log2_nodes = 6,
-      .layers = 2,
-      .base_levels = 1,
-      .base_arity = 8,
-      .sub_arity = 4,
-      .top_arity = 2,
-      .challenges = 1},
-     1346982,
-     "3db4c903fea0f0b937891da4c622365a13d8bd08b36d5b96ffe035cf888413af"},
-    {{.name = "32GiB, one challenge",
-      .nodes = 1 << 30,
-      .log2_nodes = 30,
-      .layers = 11,
-      .base_levels = 9,
-      .base_arity = 8,
-      .sub_arity = 8,
-      .challenges = 1},
-     7238236,
-     "c778141740d7705bd5c5e9c437232a77e7b9480e54bc5ed2bc44cbb9d18d45a5"},
-};
-
 START_TEST(porep_synthesize_blank__odd_shapes)
 {
+    const struct porep_odd *odd = &porep_odd[_i];
     struct porep_structure got;
 
-    porep_structure(&odd[_i].size, NULL, NULL, &got);
+    porep_structure(&odd->size, NULL, NULL, &got);
     ck_assert_uint_eq(got.inputs, 22);
-    ck_assert_uint_eq(got.constraints, odd[_i].constraints);
-    ck_assert_str_eq(got.digest, odd[_i].digest);
-    if (odd[_i].size.layers == 11) {
+    ck_assert_uint_eq(got.constraints, odd->constraints);
+    ck_assert_str_eq(got.digest, odd->digest);
+    if (odd->size.layers == 11) {
         ck_assert_uint_eq(got.aux, 7232200);
         ck_assert_uint_eq(got.a_aux_density, 7208979);
         ck_assert_uint_eq(got.b_aux_density, 1840033);
@@ -204,14 +121,14 @@ int main(void)
     TCase *tc = tcase_create("porep");
 
     tcase_set_timeout(tc, 600);
-    tcase_add_loop_test(tc, porep_counts__equal_the_recorded_totals, 0, ARRAY_LEN(totals));
-    int sizes = 8;
+    tcase_add_loop_test(tc, porep_counts__equal_the_recorded_totals, 0, POREP_TOTALS);
+    int sizes = POREP_TOTALS_SMALL;
     if (getenv("PROOFD_QUICK")) {
         sizes = 2;
         suite_skip("structure of sizes from 16KiB", "time (PROOFD_QUICK is set)");
     }
     tcase_add_loop_test(tc, porep_synthesize_blank__equals_the_recorded_structure, 0, sizes);
-    tcase_add_loop_test(tc, porep_synthesize_blank__odd_shapes, 0, ARRAY_LEN(odd));
+    tcase_add_loop_test(tc, porep_synthesize_blank__odd_shapes, 0, POREP_ODD);
     tcase_add_loop_test(tc, porep_synthesize_blank__passes_the_landmarks, 0, 2);
     suite_add_tcase(s, tc);
     return suite_run(s);

@@ -7,44 +7,36 @@
 #include <stdlib.h>
 
 #include "tests/lib/porep_digest.h"
+#include "tests/lib/porep_totals.h"
 #include "tests/lib/suite.h"
 
-/* porep-circuit 7.2 and 7.3 */
-static const struct large {
-    const char *name;
-    uint32_t aux;
-    uint64_t constraints;
-    uint32_t a_aux, b_aux;
-    const char *digest;
-} sizes[] = {
-    {"32GiB", 130169893, 130278541, 129753292, 33112281,
-     "493ffe1d83b3a099bc84562dab19263b2c673be9d44c3205eb77bd1769a0fafa"},
-    {"64GiB", 131076643, 131185849, 130637542, 33386943,
-     "be7df7685c23d4947dd6d7f210fa9f1dbf187c2a522553616e7bf09a4efbf45c"},
-};
+#define LARGE (POREP_TOTALS - POREP_TOTALS_SMALL)
 
-static struct porep_structure got[ARRAY_LEN(sizes)];
+static struct porep_structure got[LARGE];
 
 static void *run(void *arg)
 {
-    const struct large *l = arg;
+    const struct porep_totals *l = arg;
 
-    porep_structure(sector_size_by_name(l->name), NULL, NULL, &got[l - sizes]);
+    porep_structure(sector_size_by_name(l->name), NULL, NULL,
+                    &got[l - &porep_totals[POREP_TOTALS_SMALL]]);
     return NULL;
 }
 
 /* A digest has no parallelism in it, so both are made at once. */
 START_TEST(porep_synthesize_blank__equals_the_recorded_structure_of_large_sizes)
 {
-    pthread_t thread[ARRAY_LEN(sizes)];
+    pthread_t thread[LARGE];
 
-    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
-        ck_assert_int_eq(pthread_create(&thread[i], NULL, run, (void *)&sizes[i]), 0);
-    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+    for (size_t i = 0; i < LARGE; i++)
+        ck_assert_int_eq(
+            pthread_create(&thread[i], NULL, run, (void *)&porep_totals[POREP_TOTALS_SMALL + i]),
+            0);
+    for (size_t i = 0; i < LARGE; i++)
         pthread_join(thread[i], NULL);
-    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-        const struct large *l = &sizes[i];
-        ck_assert_uint_eq(got[i].inputs, 328);
+    for (size_t i = 0; i < LARGE; i++) {
+        const struct porep_totals *l = &porep_totals[POREP_TOTALS_SMALL + i];
+        ck_assert_uint_eq(got[i].inputs, l->inputs);
         ck_assert_uint_eq(got[i].aux, l->aux);
         ck_assert_uint_eq(got[i].constraints, l->constraints);
         ck_assert_uint_eq(got[i].a_aux_density, l->a_aux);
