@@ -77,14 +77,29 @@ static const struct tables *tables_of(uint32_t arity)
     return arity == 2 ? &tables_2 : arity == 4 ? &tables_4 : arity == 8 ? &tables_8 : &tables_11;
 }
 
-/* x^5 */
-static void fifth_power(fr_t *x)
-{
-    fr_t x4;
+/* Where the S-boxes write what the gadget allocates for them; NULL: nowhere. */
+struct trace {
+    fr_t *at;
+};
 
-    fr_sqr(&x4, x);
-    fr_sqr(&x4, &x4);
-    fr_mul(x, x, &x4);
+/* x^5 + constant (NULL: none). `given`: the input is a variable already. */
+static inline void sbox(fr_t *x, const fr_t *constant, struct trace *trace, bool given)
+{
+    fr_t x2, x4, x5;
+
+    fr_sqr(&x2, x);
+    fr_sqr(&x4, &x2);
+    fr_mul(&x5, x, &x4);
+    if (constant)
+        fr_add(&x5, &x5, constant);
+    if (trace->at) {
+        if (!given)
+            *trace->at++ = *x;
+        *trace->at++ = x2;
+        *trace->at++ = x4;
+        *trace->at++ = x5;
+    }
+    *x = x5;
 }
 
 static void dense(fr_t *s, const fr_t rows[WIDTH][WIDTH], uint32_t width)
@@ -96,26 +111,35 @@ static void dense(fr_t *s, const fr_t rows[WIDTH][WIDTH], uint32_t width)
         fr_dot(&s[j], old, rows[j], width);
 }
 
-static const fr_t *full_sboxes(fr_t *s, const fr_t *constant, uint32_t width)
+static const fr_t *full_sboxes(fr_t *s, const fr_t *constant, uint32_t width, struct trace *trace)
 {
-    for (uint32_t i = 0; i < width; i++) {
-        fifth_power(&s[i]);
-        fr_add(&s[i], &s[i], constant++);
-    }
+    for (uint32_t i = 0; i < width; i++)
+        sbox(&s[i], constant++, trace, false);
+    return constant;
+}
+
+/* Round 0, whose inputs are given. Element 0 is the same for all hashes: the gadget makes it a constant. */
+static const fr_t *first_sboxes(fr_t *s, const fr_t *constant, uint32_t width, struct trace *trace)
+{
+    struct trace none = {NULL};
+
+    sbox(&s[0], constant++, &none, true);
+    for (uint32_t i = 1; i < width; i++)
+        sbox(&s[i], constant++, trace, true);
     return constant;
 }
 
 /* `len` partial rounds that begin at `round`; round is the beginning of a block. */
 static const fr_t *partial_block(const struct tables *t, fr_t *s, uint32_t round, uint32_t len,
-                                 const fr_t *constant)
+                                 const fr_t *constant, struct trace *trace)
 {
     uint32_t others = t->p->width - 1;
     fr_t operands[WIDTH - 1 + BLOCK], *x = operands + others;
 
     memcpy(operands, &s[1], others * sizeof(fr_t));
     for (uint32_t r = 0; r < len; r++) {
-        fifth_power(&s[0]);
-        fr_add(&x[r], &s[0], constant++);
+        sbox(&s[0], constant++, trace, false);
+        x[r] = s[0];
         fr_dot(&s[0], operands, t->first[round + r], others + r + 1);
     }
     for (uint32_t j = 0; j < others; j++) {
@@ -126,18 +150,19 @@ static const fr_t *partial_block(const struct tables *t, fr_t *s, uint32_t round
     return constant;
 }
 
-static const fr_t *partial_rounds(const struct tables *t, fr_t *s, const fr_t *constant)
+static const fr_t *partial_rounds(const struct tables *t, fr_t *s, const fr_t *constant,
+                                  struct trace *trace)
 {
     uint32_t rounds = t->p->partial_rounds;
 
     for (uint32_t round = 0; round < rounds; round += BLOCK) {
         uint32_t len = rounds - round < BLOCK ? rounds - round : BLOCK;
-        constant = partial_block(t, s, round, len, constant);
+        constant = partial_block(t, s, round, len, constant, trace);
     }
     return constant;
 }
 
-void poseidon_fast_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
+static void permute(uint32_t arity, const fr_t *preimage, struct trace *trace, fr_t *out)
 {
     const struct tables *t = tables_of(arity);
     const struct poseidon *p = t->p;
@@ -148,17 +173,31 @@ void poseidon_fast_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
     fr_add(&s[0], &p->tag, constant++);
     for (uint32_t i = 1; i < p->width; i++)
         fr_add(&s[i], &preimage[i - 1], constant++);
-    for (uint32_t round = 0; round < POSEIDON_HALF_FULL; round++) {
-        constant = full_sboxes(s, constant, p->width);
+    constant = first_sboxes(s, constant, p->width, trace);
+    dense(s, t->mds, p->width);
+    for (uint32_t round = 1; round < POSEIDON_HALF_FULL; round++) {
+        constant = full_sboxes(s, constant, p->width, trace);
         dense(s, round == POSEIDON_HALF_FULL - 1 ? t->pre_sparse : t->mds, p->width);
     }
-    constant = partial_rounds(t, s, constant);
+    constant = partial_rounds(t, s, constant, trace);
     for (uint32_t round = 0; round < POSEIDON_HALF_FULL - 1; round++) {
-        constant = full_sboxes(s, constant, p->width);
+        constant = full_sboxes(s, constant, p->width, trace);
         dense(s, t->mds, p->width);
     }
     /* The last round adds no constants, and of its result one element is wanted. */
     for (uint32_t i = 0; i < p->width; i++)
-        fifth_power(&s[i]);
+        sbox(&s[i], NULL, trace, false);
     fr_dot(out, s, t->mds[1], p->width);
+}
+
+void poseidon_fast_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
+{
+    permute(arity, preimage, &(struct trace){NULL}, out);
+}
+
+void poseidon_fast_trace(uint32_t arity, const fr_t *preimage, fr_t *variables)
+{
+    struct trace trace = {variables};
+
+    permute(arity, preimage, &trace, &variables[poseidon_variables(arity) - 1]);
 }

@@ -12,4 +12,17 @@
 /* As poseidon_hash. */
 void poseidon_fast_hash(uint32_t arity, const fr_t *preimage, fr_t *out);
 
+/* Every variable that the gadget (poseidon_gadget.h) allocates for this hash, in its order: poseidon_variables(arity) of
+ * them, the digest last. */
+void poseidon_fast_trace(uint32_t arity, const fr_t *preimage, fr_t *variables);
+
+/* porep-circuit 3.7: each S-box but the folded one takes three, and its input one where it is no preimage; the digest is one. */
+static inline uint32_t poseidon_variables(uint32_t arity)
+{
+    const struct poseidon *p = poseidon_constants(arity);
+    const uint32_t sboxes = p->width * POSEIDON_FULL_ROUNDS + p->partial_rounds;
+
+    return 3 * (sboxes - 1) + (sboxes - arity);
+}
+
 #endif

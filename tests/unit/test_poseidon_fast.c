@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "numa/circuit/fr_dot.h"
+#include "numa/circuit/poseidon_gadget.h"
 #include "tests/lib/suite.h"
 
 #define SEED 4711
@@ -97,6 +98,41 @@ START_TEST(poseidon_fast_hash__equals_poseidon_hash)
 }
 END_TEST
 
+/* Variables as the gadget allocates them. */
+struct allocated {
+    fr_t value[1024];
+    uint32_t len;
+};
+
+static void take_aux(void *ctx, uint32_t index, const fr_t *value)
+{
+    struct allocated *a = ctx;
+
+    ck_assert_uint_eq(index, a->len);
+    a->value[a->len++] = *value;
+}
+
+START_TEST(poseidon_fast_trace__equals_what_the_gadget_allocates)
+{
+    uint32_t arity = arities[_i];
+    struct num preimage[POSEIDON_MAX_ARITY] = {{0}};
+    fr_t values[POSEIDON_MAX_ARITY], trace[1024];
+    struct allocated allocated;
+    const struct cs_sink sink = {.aux = take_aux, .ctx = &allocated};
+
+    for (int round = 0; round < 50; round++) {
+        struct cs cs = {.sink = &sink};
+        allocated.len = 0;
+        for (uint32_t i = 0; i < arity; i++)
+            preimage[i].value = values[i] = random_element();
+        poseidon_num(&cs, preimage, arity);
+        ck_assert_uint_eq(poseidon_variables(arity), allocated.len);
+        poseidon_fast_trace(arity, values, trace);
+        ck_assert_mem_eq(trace, allocated.value, allocated.len * sizeof(fr_t));
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("poseidon_fast");
@@ -106,6 +142,7 @@ int main(void)
     tcase_add_test(tc, fr_dot__equals_products_one_by_one);
     tcase_add_test(tc, fr_dot__largest_operands);
     tcase_add_loop_test(tc, poseidon_fast_hash__equals_poseidon_hash, 0, 4);
+    tcase_add_loop_test(tc, poseidon_fast_trace__equals_what_the_gadget_allocates, 0, 4);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }
