@@ -160,7 +160,7 @@ static int inspect_params(const struct ctl_args *args, const struct sector_size 
     ctl_progress_end();
     if (ret == 0)
         put(&sheet, "origin",
-            srs->insecure             ? "insecure development parameters"
+            srs->trust == SRS_INSECURE ? "insecure development parameters"
             : srs->trust == SRS_DIGEST ? "official, the published digest"
                                        : "unknown, every point checked");
     srs_close(srs);

@@ -93,7 +93,7 @@ static int write_proof(const struct proving *p, const char *path)
 
 static void report(const struct proving *p)
 {
-    if (p->srs->insecure)
+    if (p->srs->trust == SRS_INSECURE)
         fputs("proofctl: proved with insecure development parameters\n", stderr);
     if (!p->args->json) {
         fprintf(stderr, "proofctl: %u partitions in %.1f s (synthesis %.1f, proof %.1f)\n",
@@ -105,7 +105,7 @@ static void report(const struct proving *p)
     ctl_json_string(stdout, p->args->output);
     printf(",\"partitions\":%u,\"insecure\":%s,\"synthesis_ms\":%.0f,\"transform_ms\":%.0f,"
            "\"msm_ms\":%.0f,\"verify_ms\":%.1f,\"total_ms\":%.0f,",
-           c1_partitions(p->c1), p->srs->insecure ? "true" : "false", p->sum.synthesis_ms,
+           c1_partitions(p->c1), p->srs->trust == SRS_INSECURE ? "true" : "false", p->sum.synthesis_ms,
            p->sum.transform_ms, p->sum.msm_ms, p->sum.verify_ms, p->sum.total_ms);
     ctl_json_hex(stdout, "proof", p->proof, p->proof_len);
     puts("}");

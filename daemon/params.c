@@ -66,7 +66,7 @@ static void describe_held(struct params *p)
         if (p->held[i].srs)
             used += (size_t)snprintf(p->text + used, sizeof(p->text) - used, "%s%s%s",
                                      used ? ", " : "", sector_sizes[i].name,
-                                     p->held[i].srs->insecure ? " (insecure development parameters)"
+                                     p->held[i].srs->trust == SRS_INSECURE ? " (insecure development parameters)"
                                                               : "");
     pthread_mutex_unlock(&p->lock);
 }
@@ -204,7 +204,7 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
         *load_ms = now_ms() - start;
         log_info(log_str("msg", "parameters loaded"), log_str("size", size->name),
                  log_u64("ms", (uint64_t)*load_ms), log_str("file", h->srs->path));
-        if (h->srs->insecure)
+        if (h->srs->trust == SRS_INSECURE)
             log_warn(log_str("msg", "insecure development parameters"), log_str("size", size->name),
                      log_str("file", h->srs->path));
     }

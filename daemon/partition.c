@@ -144,7 +144,7 @@ int partition_prove(const struct partition_task *task, struct partition_result *
     if (ret < 0)
         return ret;
     result.report.total_ms = now_ms() - start;
-    result.report.insecure = task->srs->insecure;
+    result.report.insecure = task->srs->trust == SRS_INSECURE;
     result.report.peak_bytes = assignment_bytes(c1_size(task->c1));
     *out = result;
     return 0;

@@ -9,6 +9,7 @@
 #include "gpu/setup.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,8 @@ struct setup {
     size_t h_len, l_len, a_len, b_len;
     struct fixed_base *g1, *g2;
     struct newfile file;
+    EVP_MD_CTX *digest; /* over what is written into it */
+    uint8_t file_digest[SRS_DIGEST_BYTES];
     /* One piece. */
     fr_t *scalars;
     void *points;
@@ -271,6 +274,28 @@ static void encode_step(void *ctx, size_t item, unsigned thread)
     }
 }
 
+static int digest_start(struct setup *s, struct errmsg *err)
+{
+    s->digest = EVP_MD_CTX_new();
+    if (!s->digest || EVP_DigestInit_ex(s->digest, EVP_blake2b512(), NULL) != 1)
+        return errmsg_set(err, -ENOMEM, "setup: cannot start a digest");
+    return 0;
+}
+
+static void digest_end(struct setup *s)
+{
+    uint8_t whole[64];
+
+    EVP_DigestFinal_ex(s->digest, whole, NULL);
+    memcpy(s->file_digest, whole, sizeof(s->file_digest));
+}
+
+static int write_bytes(struct setup *s, const void *bytes, size_t len, struct errmsg *err)
+{
+    EVP_DigestUpdate(s->digest, bytes, len);
+    return newfile_write(&s->file, bytes, len, err);
+}
+
 static int write_piece(struct setup *s, const struct section *section, const fr_t *scalars, size_t n,
                        struct errmsg *err)
 {
@@ -283,7 +308,7 @@ static int write_piece(struct setup *s, const struct section *section, const fr_
     if (ret < 0)
         return ret;
     workers_run(workers, (n + ENCODE_STEP - 1) / ENCODE_STEP, encode_step, &e);
-    return newfile_write(&s->file, s->bytes, n * point_bytes, err);
+    return write_bytes(s, s->bytes, n * point_bytes, err);
 }
 
 static int write_section(struct setup *s, const struct section *section, struct errmsg *err)
@@ -291,7 +316,7 @@ static int write_section(struct setup *s, const struct section *section, struct 
     uint8_t count[4];
 
     store_be32(count, (uint32_t)section->len);
-    int ret = newfile_write(&s->file, count, sizeof(count), err);
+    int ret = write_bytes(s, count, sizeof(count), err);
     for (size_t first = 0; ret == 0 && first < section->len; first += PIECE) {
         size_t n = min_size(PIECE, section->len - first);
         const fr_t *scalars = section->scalars ? section->scalars + first : s->scalars;
@@ -322,9 +347,11 @@ static int write_params(struct setup *s, const char *path, const uint8_t *key, s
         {"b_g2", true, s->b_len, q->v},
     };
 
-    int ret = newfile_open(&s->file, path, params_bytes(s), err);
+    int ret = digest_start(s, err);
     if (ret == 0)
-        ret = newfile_write(&s->file, key, key_bytes, err);
+        ret = newfile_open(&s->file, path, params_bytes(s), err);
+    if (ret == 0)
+        ret = write_bytes(s, key, key_bytes, err);
     for (size_t i = 0; ret == 0 && i < ARRAY_LEN(sections); i++)
         ret = write_section(s, &sections[i], err);
     report(s, "sync", 0, params_bytes(s));
@@ -333,6 +360,8 @@ static int write_params(struct setup *s, const char *path, const uint8_t *key, s
     if (ret == 0)
         report(s, "sync", params_bytes(s), params_bytes(s));
     newfile_close(&s->file);
+    if (ret == 0)
+        digest_end(s);
     return ret;
 }
 
@@ -437,7 +466,7 @@ static int write_files(struct setup *s, const struct names *n, struct errmsg *er
     /* Checking points that were multiplied out a moment ago would cost as much as making them. What cannot be
      * remembered is checked at its first use. */
     if (ret == 0)
-        (void)srs_remember(s->size, n->params, NULL);
+        (void)srs_remember(s->size, n->params, s->file_digest, NULL);
     free(key);
     return ret;
 }
@@ -448,6 +477,7 @@ static void setup_fini(struct setup *s)
     vk_fini(&s->vk);
     fixed_base_destroy(s->g1);
     fixed_base_destroy(s->g2);
+    EVP_MD_CTX_free(s->digest);
     free(s->scalars);
     free(s->points);
     free(s->bytes);

@@ -83,19 +83,40 @@ static bool is_insecure(const char *path, const struct vk *vk)
 
 /* ----------------------------------------------------------------------------------------- trust */
 
-/* A digest of what every file of these counts begins with and no two ceremonies share: vk and ic. */
-static int digest_head(const struct vk *vk, uint8_t out[TRUSTED_HEAD_DIGEST_BYTES])
+const char *srs_trust_word(enum srs_trust trust)
 {
-    uint8_t whole[64], *head = malloc(vk_bytes(vk->ic_len));
+    static const char *const words[SRS_TRUSTS] = {
+        [SRS_UNCHECKED] = "unchecked",
+        [SRS_INSECURE] = "insecure",
+        [SRS_CHECKED] = "checked",
+        [SRS_DIGEST] = "official",
+    };
+
+    return words[trust < SRS_TRUSTS ? trust : SRS_UNCHECKED];
+}
+
+const char *srs_trust_text(enum srs_trust trust)
+{
+    return trust == SRS_INSECURE ? "insecure development parameters" : srs_trust_word(trust);
+}
+
+/* Digests of what every file of these counts begins with and no two ceremonies share: vk and ic. */
+static int digest_head(const struct vk *vk, uint8_t head_digest[TRUSTED_DIGEST_BYTES],
+                       uint8_t vk_digest[SRS_VK_DIGEST_BYTES])
+{
+    size_t bytes = vk_bytes(vk->ic_len);
+    uint8_t whole[64], *head = malloc(bytes);
 
     if (!head)
         return -ENOMEM;
     vk_write(head, vk);
-    int ok = EVP_Digest(head, vk_bytes(vk->ic_len), whole, NULL, EVP_blake2b512(), NULL);
+    int ok = EVP_Digest(head, bytes, whole, NULL, EVP_blake2b512(), NULL);
+    if (ok == 1)
+        ok = EVP_Digest(head, bytes, vk_digest, NULL, EVP_sha256(), NULL);
     free(head);
     if (ok != 1)
         return -ENOMEM;
-    memcpy(out, whole, TRUSTED_HEAD_DIGEST_BYTES);
+    memcpy(head_digest, whole, TRUSTED_DIGEST_BYTES);
     return 0;
 }
 
@@ -109,6 +130,9 @@ struct opening {
     const char *memory; /* NULL: none */
     char memory_path[PATH_BYTES];
     struct trusted_file file;
+    uint8_t vk_digest[SRS_VK_DIGEST_BYTES];
+    bool insecure;
+    bool points_expected; /* they will be checked, as far as one can say: for the progress */
 };
 
 static void choose_memory(struct opening *o)
@@ -127,7 +151,8 @@ static int identify(struct opening *o, struct errmsg *err)
     int ret = head_vk(o->fd, o->source->path, o->source->counts.ic, &vk, err);
     if (ret < 0)
         return ret;
-    ret = digest_head(&vk, o->file.head_digest);
+    ret = digest_head(&vk, o->file.head_digest, o->vk_digest);
+    o->insecure = is_insecure(o->source->path, &vk);
     vk_fini(&vk);
     if (ret < 0)
         return errmsg_set(err, ret, "%s: no memory for a digest of its head", o->source->path);
@@ -136,57 +161,101 @@ static int identify(struct opening *o, struct errmsg *err)
     return 0;
 }
 
-/* srs_read saw no change while it read; this rules one out before that, after the file was identified. */
-static int check_identity(const struct opening *o, struct errmsg *err)
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* srs_read saw no change while it read; this rules one out before that, after the file was identified. *same is false
+ * when something changed that need not be the bytes: a link more, or a time that was set, perhaps to what it was. */
+static int check_identity(const struct opening *o, bool *same, struct errmsg *err)
 {
     const struct stat *then = &o->file.st;
     struct stat now;
 
     if (fstat(o->fd, &now) < 0)
         return errmsg_set(err, -errno, "%s: %s", o->source->path, strerror(errno));
-    if (now.st_size == then->st_size && now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
-        now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
-        return 0;
-    return errmsg_set(err, -EBADMSG, "%s: changed while it was read", o->source->path);
+    if (now.st_size != then->st_size || !same_time(&now.st_mtim, &then->st_mtim))
+        return errmsg_set(err, -EBADMSG, "%s: changed while it was read", o->source->path);
+    *same = same_time(&now.st_ctim, &then->st_ctim);
+    return 0;
 }
 
-static bool has_digest(const char *published, const uint8_t digest[SRS_DIGEST_BYTES])
+static bool is_published(const struct opening *o)
 {
     char hex[2 * SRS_DIGEST_BYTES + 1];
 
-    hex_encode(hex, digest, SRS_DIGEST_BYTES);
-    return strcmp(hex, published) == 0;
+    hex_encode(hex, o->file.digest, SRS_DIGEST_BYTES);
+    return o->source->digest && strcmp(hex, o->source->digest) == 0;
+}
+
+/* Of a file whose points are known to be good. */
+static enum srs_trust trust_of(const struct opening *o)
+{
+    return o->insecure ? SRS_INSECURE : is_published(o) ? SRS_DIGEST : SRS_CHECKED;
+}
+
+/* All the work in bytes: checking a point takes longer than reading it, but not so much that it would matter here. */
+static void show_progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    const struct opening *o = ctx;
+
+    if (!o->points_expected)
+        o->opt->progress(o->opt->progress_ctx, stage, done, total);
+    else if (strcmp(stage, "check") == 0)
+        o->opt->progress(o->opt->progress_ctx, stage, total + done, 2 * total);
+    else
+        o->opt->progress(o->opt->progress_ctx, stage, done, 2 * total);
+}
+
+static int read_file(struct opening *o, const struct srs_reading *how, struct srs *srs, bool *same,
+                     struct errmsg *err)
+{
+    int ret = srs_read(o->fd, o->source->path, &o->source->counts, how, srs, err);
+
+    return ret < 0 ? ret : check_identity(o, same, err);
+}
+
+/* The digest that was taken while the file was read speaks for the points in memory; where it says nothing they are
+ * checked themselves. */
+static int trust_points(struct opening *o, const struct srs_reading *how, struct srs *srs,
+                        struct errmsg *err)
+{
+    if (is_published(o) || (o->memory && trusted_lookup_bytes(o->memory, &o->file)))
+        return 0;
+    o->points_expected = true;
+    return srs_check_points(srs, o->source->path, how, err);
 }
 
 static int load_and_trust(struct opening *o, struct srs *srs, struct errmsg *err)
 {
-    const struct srs_source *source = o->source;
-    bool remembered = o->memory && trusted_lookup(o->memory, &o->file);
-    uint8_t digest[SRS_DIGEST_BYTES];
     struct srs_reading how = {
         .workers = o->opt->workers,
-        .progress = o->opt->progress,
-        .progress_ctx = o->opt->progress_ctx,
-        .digest = !remembered && source->digest ? digest : NULL,
+        .progress = o->opt->progress ? show_progress : NULL,
+        .progress_ctx = o,
     };
+    bool remembered = o->memory && trusted_lookup(o->memory, &o->file), same = true;
 
-    int ret = srs_read(o->fd, source->path, &source->counts, &how, srs, err);
-    if (ret == 0)
-        ret = check_identity(o, err);
+    how.digest = remembered ? NULL : o->file.digest;
+    o->points_expected = !remembered && (o->insecure || !o->source->digest);
+    int ret = read_file(o, &how, srs, &same, err);
+    if (ret == 0 && remembered && !same) { /* believed for what it was: read again, for what it is */
+        srs_fini(srs);
+        remembered = false;
+        how.digest = o->file.digest;
+        ret = read_file(o, &how, srs, &same, err);
+    }
+    if (ret == 0 && !remembered)
+        ret = trust_points(o, &how, srs, err);
     if (ret < 0)
         return ret;
-    srs->insecure = is_insecure(source->path, &srs->vk);
-    if (remembered) {
-        srs->trust = SRS_REMEMBERED;
-        return 0;
-    }
-    srs->trust = how.digest && has_digest(source->digest, digest) ? SRS_DIGEST : SRS_CHECKED;
-    if (srs->trust == SRS_CHECKED)
-        ret = srs_check_points(srs, source->path, &how, err);
+    srs->trust = trust_of(o);
+    srs->remembered = remembered;
+    memcpy(srs->vk_digest, o->vk_digest, sizeof(srs->vk_digest));
     /* What cannot be remembered is checked again next time: no reason to fail. */
-    if (ret == 0 && o->memory)
-        (void)trusted_remember(o->memory, &o->file, source->path, NULL);
-    return ret;
+    if (!remembered && o->memory)
+        (void)trusted_remember(o->memory, &o->file, o->source->path, NULL);
+    return 0;
 }
 
 /* ------------------------------------------------------------------------------------------ open */
@@ -219,7 +288,8 @@ out:
     return ret;
 }
 
-int srs_remember(const struct sector_size *size, const char *path, struct errmsg *err)
+int srs_remember(const struct sector_size *size, const char *path,
+                 const uint8_t digest[SRS_DIGEST_BYTES], struct errmsg *err)
 {
     struct srs_options defaults = {.dir = NULL};
     struct srs_source source = {.path = path};
@@ -233,6 +303,7 @@ int srs_remember(const struct sector_size *size, const char *path, struct errmsg
     if (o.fd < 0)
         return errmsg_set(err, -errno, "%s: cannot open: %s", path, strerror(errno));
     int ret = identify(&o, err);
+    memcpy(o.file.digest, digest, SRS_DIGEST_BYTES);
     if (ret == 0)
         ret = trusted_remember(o.memory, &o.file, path, err);
     close(o.fd);
@@ -250,6 +321,47 @@ int srs_open(const struct sector_size *size, const struct srs_options *opt, stru
         return ret;
     srs_counts(size, &source.counts);
     return srs_load(&source, size, opt, out, err);
+}
+
+static int look_at(struct opening *o, struct srs_look *out, struct errmsg *err)
+{
+    if (fstat(o->fd, &out->st) < 0)
+        return errmsg_set(err, -errno, "%s: %s", out->path, strerror(errno));
+    if (!S_ISREG(out->st.st_mode))
+        return errmsg_set(err, -EBADMSG, "%s: is not a regular file", out->path);
+    int ret = srs_check_layout(o->fd, out->path, &o->source->counts, err);
+    if (ret == 0)
+        ret = identify(o, err);
+    if (ret < 0)
+        return ret;
+    bool known = o->insecure || (o->memory && trusted_lookup(o->memory, &o->file));
+    out->trust = known ? trust_of(o) : SRS_UNCHECKED;
+    memcpy(out->vk_digest, o->vk_digest, sizeof(out->vk_digest));
+    return 0;
+}
+
+int srs_look(const struct sector_size *size, const char *dir, const char *memory, struct srs_look *out,
+             struct errmsg *err)
+{
+    struct srs_options opt = {.dir = dir, .memory = memory};
+    struct srs_source source = {.path = out->path, .digest = sector_params_digest(size)};
+    struct opening o = {.source = &source, .opt = &opt, .fd = -1};
+
+    memset(out, 0, sizeof(*out));
+    int ret = srs_find(size, dir, PARAMS, out->path, err);
+    if (ret < 0)
+        return ret;
+    srs_counts(size, &source.counts);
+    choose_memory(&o);
+    o.fd = open(out->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (o.fd < 0) {
+        ret = -errno;
+        (void)stat(out->path, &out->st);
+        return errmsg_set(err, ret, "%s: cannot open: %s", out->path, strerror(-ret));
+    }
+    ret = look_at(&o, out, err);
+    close(o.fd);
+    return ret;
 }
 
 void srs_close(struct srs *srs)

@@ -7,18 +7,30 @@
 #ifndef GPU_SRS_H
 #define GPU_SRS_H
 
+#include <sys/stat.h>
+
 #include "gpu/curve.h"
 #include "gpu/srs_counts.h"
 #include "gpu/vk.h"
 #include "numa/circuit/sector.h"
 #include "numa/workers.h"
 
-/* Why the points of a file are believed. */
+/* What is known of a file's parameters. Only SRS_DIGEST and SRS_CHECKED are to be taken for secure. */
 enum srs_trust {
-    SRS_DIGEST,     /* the file has the published digest */
-    SRS_CHECKED,    /* every point was checked: on its curve, in the subgroup */
-    SRS_REMEMBERED, /* one of the two at an earlier start, and the file has not changed since */
+    SRS_UNCHECKED, /* nobody has looked yet */
+    SRS_INSECURE,  /* development parameters: the marker is beside the file, or the key is theirs */
+    SRS_CHECKED,   /* every point was checked: on its curve, in the subgroup */
+    SRS_DIGEST,    /* the file has the published digest */
+    SRS_TRUSTS
 };
+
+/* In one word: "unchecked", "insecure", "checked", "official"; and in text, where only the second differs:
+ * "insecure development parameters". */
+const char *srs_trust_word(enum srs_trust trust);
+const char *srs_trust_text(enum srs_trust trust);
+
+#define SRS_DIGEST_BYTES 16    /* of a BLAKE2b-512 over a whole file, as published (c2-formats 4.5) */
+#define SRS_VK_DIGEST_BYTES 32 /* of a SHA-256 */
 
 struct srs {
     const struct sector_size *size;
@@ -27,8 +39,9 @@ struct srs {
     size_t h_len, l_len, a_len, b_len;
     g1_affine_t *h, *l, *a, *b_g1;
     g2_affine_t *b_g2;
-    bool insecure; /* development parameters: the marker is beside the file, or the key is theirs */
-    enum srs_trust trust;
+    enum srs_trust trust; /* never SRS_UNCHECKED */
+    bool remembered;      /* found good at an earlier start, and the file has not changed since */
+    uint8_t vk_digest[SRS_VK_DIGEST_BYTES]; /* SHA-256 of the .vk that belongs to it: tells parameters apart */
     char path[4096];
 };
 
@@ -36,7 +49,8 @@ struct srs_options {
     const char *dir; /* NULL: the order of srs_find */
     const char *memory; /* file that remembers what was trusted (trusted.h); NULL: the user's own, "": none */
     struct workers *workers;
-    /* Progress in bytes, or NULL. Called from the calling thread. */
+    /* Progress in bytes of all the work that is expected (when a memory turns out to be wrong, more is: then it falls back),
+     * or NULL. Called from the calling thread. */
     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
     void *progress_ctx;
 };
@@ -61,8 +75,23 @@ int srs_load(const struct srs_source *source, const struct sector_size *size,
              const struct srs_options *opt, struct srs **out, struct errmsg *err);
 
 /* Remembers the file at `path` as good, in the user's own memory: for who has just written every point of it from scalars
- * (setup). 0 also where there is no such memory. */
-int srs_remember(const struct sector_size *size, const char *path, struct errmsg *err);
+ * (setup). `digest` is over the whole file, as published ones are. 0 also where there is no such memory. */
+int srs_remember(const struct sector_size *size, const char *path,
+                 const uint8_t digest[SRS_DIGEST_BYTES], struct errmsg *err);
+
+/* What can be said of the parameters of a size without reading their points. */
+struct srs_look {
+    char path[4096];
+    struct stat st;
+    enum srs_trust trust; /* SRS_UNCHECKED unless the memory knows it, or it is SRS_INSECURE */
+    uint8_t vk_digest[SRS_VK_DIGEST_BYTES];
+};
+
+/* Looks at the head of the file, its counts, its length, the marker, and the memory (as in srs_options). Returns 0 with *out
+ * filled, -ENOENT, -EBADMSG (it cannot be loaded: err says why), or what open and read say; with path and st where there is
+ * a file. */
+int srs_look(const struct sector_size *size, const char *dir, const char *memory, struct srs_look *out,
+             struct errmsg *err);
 
 /* Only the verifying key of `size`: from the .vk, else from the head of the .params. */
 int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out, bool *insecure,

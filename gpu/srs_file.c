@@ -109,7 +109,7 @@ static int check_count(int fd, const char *name, const char *section, uint64_t o
 }
 
 /* Counts at their places, then the size: whatever is wrong with the file's length shows before memory is taken. */
-static int check_layout(int fd, const char *name, const struct srs_counts *want, struct errmsg *err)
+int srs_check_layout(int fd, const char *name, const struct srs_counts *want, struct errmsg *err)
 {
     const struct {
         const char *name;
@@ -363,7 +363,7 @@ int srs_read(int fd, const char *name, const struct srs_counts *want,
         return errmsg_set(err, -errno, "%s: %s", name, strerror(errno));
     if (!S_ISREG(before.st_mode))
         return errmsg_set(err, -EBADMSG, "%s: is not a regular file", name);
-    if ((ret = check_layout(fd, name, want, err)) < 0 ||
+    if ((ret = srs_check_layout(fd, name, want, err)) < 0 ||
         (how->digest && (ret = digest_start(&l, err)) < 0) ||
         (ret = read_head(&l, want->ic, &out->vk, err)) < 0 ||
         (ret = take_memory(name, want, out, err)) < 0)

@@ -12,8 +12,6 @@
 #include "gpu/srs.h"
 #include "gpu/srs_counts.h"
 
-#define SRS_DIGEST_BYTES 16 /* of a BLAKE2b-512, as published (c2-formats 4.5) */
-
 /* How to read; every field may be zero. */
 struct srs_reading {
     struct workers *workers;
@@ -29,6 +27,9 @@ struct srs_reading {
 int srs_read(int fd, const char *name, const struct srs_counts *want,
              const struct srs_reading *how, struct srs *out, struct errmsg *err);
 void srs_fini(struct srs *srs);
+
+/* Compares the counts and the length of a file with `want`, reading no points. 0, -EBADMSG, or what reading says. */
+int srs_check_layout(int fd, const char *name, const struct srs_counts *want, struct errmsg *err);
 
 /* Every point on its curve and in the subgroup (subgroup.h)? Returns 0, -EBADMSG (section, index), -ENOMEM, -EIO. */
 int srs_check_points(const struct srs *srs, const char *name, const struct srs_reading *how,

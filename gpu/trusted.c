@@ -29,17 +29,22 @@ int trusted_default_path(char out[4096])
     return len > 0 && len < 4096 ? 0 : -ENOENT;
 }
 
-/* What a line of this file begins with. */
-static void make_key(char key[KEY_MAX], const struct trusted_file *f)
+/* A line: where the file is and when it was made, then what it is, then its path. */
+struct line {
+    char where[KEY_MAX], what[KEY_MAX];
+};
+
+static void make_line(struct line *l, const struct trusted_file *f)
 {
-    char digest[2 * TRUSTED_HEAD_DIGEST_BYTES + 1];
+    char head[2 * TRUSTED_DIGEST_BYTES + 1], digest[2 * TRUSTED_DIGEST_BYTES + 1];
     const struct stat *st = &f->st;
 
-    hex_encode(digest, f->head_digest, sizeof(f->head_digest));
-    snprintf(key, KEY_MAX, "1 %llu %llu %llu %lld.%09ld %lld.%09ld %s ", (unsigned long long)st->st_dev,
-             (unsigned long long)st->st_ino, (unsigned long long)st->st_size,
-             (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec, (long long)st->st_ctim.tv_sec,
-             st->st_ctim.tv_nsec, digest);
+    hex_encode(head, f->head_digest, sizeof(f->head_digest));
+    hex_encode(digest, f->digest, sizeof(f->digest));
+    snprintf(l->where, KEY_MAX, "2 %llu %llu %lld.%09ld %lld.%09ld ", (unsigned long long)st->st_dev,
+             (unsigned long long)st->st_ino, (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
+             (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+    snprintf(l->what, KEY_MAX, "%llu %s %s ", (unsigned long long)st->st_size, head, digest);
 }
 
 /* The whole memory, NUL at its end; NULL when there is none to be believed. free() it. */
@@ -69,14 +74,53 @@ static const char *next_line(const char *line)
     return end ? end + 1 : line + strlen(line);
 }
 
-bool trusted_lookup(const char *memory, const struct trusted_file *file)
+static bool begins_with(const char *text, const char *prefix)
 {
-    char key[KEY_MAX], *text = read_memory(memory);
-    bool found = false;
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
 
-    make_key(key, file);
-    for (const char *line = text; line && *line && !found; line = next_line(line))
-        found = strncmp(line, key, strlen(key)) == 0;
+/* What follows the first `words` words of a line, or NULL when it has not so many. */
+static const char *skip_words(const char *line, int words)
+{
+    for (; words > 0; words--) {
+        line += strcspn(line, " \n");
+        if (*line++ != ' ')
+            return NULL;
+    }
+    return line;
+}
+
+#define WORDS_WHERE 5
+
+bool trusted_lookup(const char *memory, struct trusted_file *file)
+{
+    char *text = read_memory(memory);
+    bool found = false;
+    struct line l;
+
+    make_line(&l, file);
+    *strrchr(l.what, ' ') = '\0';
+    l.what[strlen(l.what) - 2 * TRUSTED_DIGEST_BYTES] = '\0'; /* that is asked for */
+    for (const char *line = text; line && *line && !found; line = next_line(line)) {
+        const char *what = line + strlen(l.where);
+        found = begins_with(line, l.where) && begins_with(what, l.what) &&
+                hex_decode(file->digest, what + strlen(l.what), sizeof(file->digest)) == 0;
+    }
+    free(text);
+    return found;
+}
+
+bool trusted_lookup_bytes(const char *memory, const struct trusted_file *file)
+{
+    char *text = read_memory(memory);
+    bool found = false;
+    struct line l;
+
+    make_line(&l, file);
+    for (const char *line = text; line && *line && !found; line = next_line(line)) {
+        const char *what = begins_with(line, "2 ") ? skip_words(line, WORDS_WHERE) : NULL;
+        found = what && begins_with(what, l.what);
+    }
     free(text);
     return found;
 }
@@ -102,19 +146,20 @@ static const char *printable(const char *path)
 int trusted_remember(const char *memory, const struct trusted_file *file, const char *path,
                      struct errmsg *err)
 {
-    char key[KEY_MAX], *old = read_memory(memory), *text = NULL;
-    size_t room = KEY_MAX + strlen(path) + 2 + (old ? strlen(old) : 0);
+    char *old = read_memory(memory), *text = NULL;
+    size_t room = sizeof(struct line) + strlen(path) + 2 + (old ? strlen(old) : 0);
+    struct line l;
     int ret = -ENOMEM;
 
     text = malloc(room);
     if (!text)
         goto out;
-    make_key(key, file);
-    size_t len = (size_t)snprintf(text, room, "%s%s\n", key, printable(path));
+    make_line(&l, file);
+    size_t len = (size_t)snprintf(text, room, "%s%s%s\n", l.where, l.what, printable(path));
     int lines = 1;
     for (const char *line = old, *next; line && *line && lines < LINES_MAX; line = next) {
         next = next_line(line);
-        if (strncmp(line, key, strlen(key)) == 0 || len + (size_t)(next - line) > MEMORY_MAX)
+        if (begins_with(line, l.where) || len + (size_t)(next - line) > MEMORY_MAX)
             continue;
         memcpy(text + len, line, (size_t)(next - line));
         len += (size_t)(next - line);

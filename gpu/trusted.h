@@ -1,9 +1,10 @@
 /*
  * Which parameter files were found good before, so that a second start need not check them again.
  *
- * A file is known again by where and what it is: device, inode, size, times, and a digest of its head. The memory
- * is a small text file of the user's; one that others could have written is not believed, one that cannot be
- * written only means that the next start checks again.
+ * A file is known again by where and what it is: device, inode, size, times, and a digest of its head. Where only that
+ * differs (a hard link changes the ctime, a copy all but the size) the digest over the whole file says whether the bytes are
+ * known. The memory is a small text file of the user's; one that others could have written is not believed, one that cannot
+ * be written only means that the next start checks again.
  *
  * Any thread may call anything here.
  */
@@ -14,19 +15,24 @@
 
 #include "numa/base.h"
 
-#define TRUSTED_HEAD_DIGEST_BYTES 16
+#define TRUSTED_DIGEST_BYTES 16
 
 struct trusted_file {
     struct stat st;
-    uint8_t head_digest[TRUSTED_HEAD_DIGEST_BYTES];
+    uint8_t head_digest[TRUSTED_DIGEST_BYTES];
+    uint8_t digest[TRUSTED_DIGEST_BYTES]; /* over the whole file */
 };
 
 /* The place of the memory for this user: $XDG_CACHE_HOME, else ~/.cache, /proofd/params-trusted. -ENOENT when
  * there is no such place. */
 int trusted_default_path(char out[4096]);
 
-/* False also when the memory is not there or not to be believed. */
-bool trusted_lookup(const char *memory, const struct trusted_file *file);
+/* Is this file, unchanged, in the memory? Then file->digest is filled. False also when the memory is not there or not to
+ * be believed. */
+bool trusted_lookup(const char *memory, struct trusted_file *file);
+
+/* Is a file of this size, head and digest in the memory, wherever and whenever it was? */
+bool trusted_lookup_bytes(const char *memory, const struct trusted_file *file);
 
 /* Adds a file, forgets the oldest of many. Makes the directory. */
 int trusted_remember(const char *memory, const struct trusted_file *file, const char *path,

@@ -29,7 +29,7 @@ static int make(void *ctx)
     return ret < 0 || !made ? -1 : 0;
 }
 
-static int load(const struct place *p, const char *memory, enum srs_trust trust)
+static int load(const struct place *p, const char *memory, bool remembered)
 {
     struct srs_options opt = {.dir = p->dir, .memory = memory};
     struct srs *srs = NULL;
@@ -37,7 +37,7 @@ static int load(const struct place *p, const char *memory, enum srs_trust trust)
     if (workers_create(0, &opt.workers, NULL) < 0)
         return -1;
     int ret = srs_open(p->size, &opt, &srs, NULL);
-    if (ret == 0 && srs->trust != trust)
+    if (ret == 0 && srs->remembered != remembered)
         ret = -1;
     srs_close(srs);
     workers_destroy(opt.workers);
@@ -46,14 +46,14 @@ static int load(const struct place *p, const char *memory, enum srs_trust trust)
 
 static int load_checked(void *ctx)
 {
-    return load(ctx, "", SRS_CHECKED);
+    return load(ctx, "", false);
 }
 
 static int load_remembered(void *ctx)
 {
     const struct place *p = ctx;
 
-    return load(p, p->memory, SRS_REMEMBERED);
+    return load(p, p->memory, true);
 }
 
 int main(void)
@@ -66,7 +66,7 @@ int main(void)
     bench_calibrate();
     bench_run("setup 2 KiB, all threads", make, &p, 30000);
     bench_run("load 2 KiB parameters, every point checked", load_checked, &p, 0);
-    if (load(&p, p.memory, SRS_CHECKED) < 0)
+    if (load(&p, p.memory, false) < 0)
         return 1;
     bench_run("load 2 KiB parameters, remembered", load_remembered, &p, 0);
     snprintf(command, sizeof(command), "rm -rf %s", p.dir);

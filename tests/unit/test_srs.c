@@ -82,13 +82,14 @@ static int load(const struct bench *b, const char *digest, struct srs **out, str
     return srs_load(&source, NULL, &opt, out, err);
 }
 
-static void expect_trust(const struct bench *b, const char *digest, enum srs_trust trust)
+static void expect(const struct bench *b, const char *digest, enum srs_trust trust, bool remembered)
 {
     struct srs *srs = NULL;
     struct errmsg err = {""};
 
     ck_assert_msg(load(b, digest, &srs, &err) == 0, "%s", err.text);
     ck_assert_int_eq(srs->trust, trust);
+    ck_assert_int_eq(srs->remembered, remembered);
     ck_assert_str_eq(srs->path, b->path);
     srs_close(srs);
 }
@@ -108,9 +109,9 @@ START_TEST(srs_load__checks_once_and_remembers)
     struct bench b;
 
     bench_init(&b);
-    expect_trust(&b, NULL, SRS_CHECKED);
-    expect_trust(&b, NULL, SRS_REMEMBERED);
-    expect_trust(&b, NULL, SRS_REMEMBERED);
+    expect(&b, NULL, SRS_CHECKED, false);
+    expect(&b, NULL, SRS_CHECKED, true);
+    expect(&b, NULL, SRS_CHECKED, true);
     bench_fini(&b);
 }
 END_TEST
@@ -124,8 +125,8 @@ START_TEST(srs_load__published_digest_is_trusted_and_remembered)
     spoil(&b);
     expect_refusal(&b, NULL, "l[10] is outside the subgroup");
     bench_digest(&b);
-    expect_trust(&b, b.digest, SRS_DIGEST);
-    expect_trust(&b, b.digest, SRS_REMEMBERED);
+    expect(&b, b.digest, SRS_DIGEST, false);
+    expect(&b, b.digest, SRS_DIGEST, true);
     bench_fini(&b);
 }
 END_TEST
@@ -135,7 +136,7 @@ START_TEST(srs_load__another_digest_means_that_points_are_checked)
     struct bench b;
 
     bench_init(&b);
-    expect_trust(&b, "00112233445566778899aabbccddeeff", SRS_CHECKED);
+    expect(&b, "00112233445566778899aabbccddeeff", SRS_CHECKED, false);
     bench_fini(&b);
     bench_init(&b);
     spoil(&b);
@@ -164,7 +165,7 @@ START_TEST(srs_load__a_changed_file_is_checked_again)
     struct stat st;
 
     bench_init(&b);
-    expect_trust(&b, NULL, SRS_CHECKED);
+    expect(&b, NULL, SRS_CHECKED, false);
     ck_assert_int_eq(stat(b.path, &st), 0);
     spoil(&b);
     struct timespec times[2] = {st.st_atim, st.st_mtim};
@@ -174,15 +175,95 @@ START_TEST(srs_load__a_changed_file_is_checked_again)
 }
 END_TEST
 
+/* Its bytes are what they were: the digest says so, and the bad point shows that nobody looked at points. */
+START_TEST(srs_load__a_hard_link_more_costs_a_digest)
+{
+    struct bench b;
+    char link_path[160];
+
+    bench_init(&b);
+    spoil(&b);
+    bench_digest(&b);
+    expect(&b, b.digest, SRS_DIGEST, false);
+    snprintf(link_path, sizeof(link_path), "%s/link", b.dir);
+    ck_assert_int_eq(link(b.path, link_path), 0);
+    expect(&b, NULL, SRS_CHECKED, false);
+    expect(&b, NULL, SRS_CHECKED, true);
+    bench_fini(&b);
+}
+END_TEST
+
+/* While it is read, and with the time put back. */
+static void spoil_quietly(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    struct bench *b = ctx;
+    struct stat st;
+
+    (void)stage, (void)total;
+    if (done == 0)
+        return;
+    ck_assert_int_eq(stat(b->path, &st), 0);
+    spoil(b);
+    struct timespec times[2] = {st.st_atim, st.st_mtim};
+    ck_assert_int_eq(utimensat(AT_FDCWD, b->path, times, 0), 0);
+}
+
+START_TEST(srs_load__a_remembered_file_that_changes_while_it_is_read_is_checked)
+{
+    struct bench b;
+    struct srs *srs = NULL;
+    struct errmsg err;
+
+    bench_init(&b);
+    expect(&b, NULL, SRS_CHECKED, false);
+    struct srs_source source = {.path = b.path, .counts = small};
+    struct srs_options opt = {.memory = b.memory, .progress = spoil_quietly, .progress_ctx = &b};
+    ck_assert_int_eq(srs_load(&source, NULL, &opt, &srs, &err), -EBADMSG);
+    ck_assert_msg(strstr(err.text, "l[10] is outside the subgroup"), "%s", err.text);
+    bench_fini(&b);
+}
+END_TEST
+
+/* Reading and, where that is to be expected, checking: one scale from 0 to the end. */
+static void note_progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    double *last = ctx, now = (double)done / (double)total;
+
+    (void)stage;
+    ck_assert_double_ge(now, *last);
+    ck_assert_double_le(now, 1);
+    *last = now;
+}
+
+START_TEST(srs_load__progress_only_grows)
+{
+    struct bench b;
+
+    bench_init(&b);
+    for (int remembered = 0; remembered < 2; remembered++) {
+        struct srs_source source = {.path = b.path, .counts = small};
+        double last = 0;
+        struct srs_options opt = {
+            .memory = b.memory, .progress = note_progress, .progress_ctx = &last};
+        struct srs *srs = NULL;
+        ck_assert_int_eq(srs_load(&source, NULL, &opt, &srs, NULL), 0);
+        ck_assert_int_eq(srs->remembered, remembered);
+        ck_assert_double_gt(last, 0.95);
+        srs_close(srs);
+    }
+    bench_fini(&b);
+}
+END_TEST
+
 START_TEST(srs_load__memory_that_others_may_write_is_not_believed)
 {
     struct bench b;
 
     bench_init(&b);
-    expect_trust(&b, NULL, SRS_CHECKED);
+    expect(&b, NULL, SRS_CHECKED, false);
     ck_assert_int_eq(chmod(b.memory, 0666), 0);
-    expect_trust(&b, NULL, SRS_CHECKED);
-    expect_trust(&b, NULL, SRS_REMEMBERED);
+    expect(&b, NULL, SRS_CHECKED, false);
+    expect(&b, NULL, SRS_CHECKED, true);
     bench_fini(&b);
 }
 END_TEST
@@ -193,10 +274,10 @@ START_TEST(srs_load__without_memory_every_start_checks)
 
     bench_init(&b);
     snprintf(b.memory, sizeof(b.memory), "%s", "");
-    expect_trust(&b, NULL, SRS_CHECKED);
-    expect_trust(&b, NULL, SRS_CHECKED);
+    expect(&b, NULL, SRS_CHECKED, false);
+    expect(&b, NULL, SRS_CHECKED, false);
     snprintf(b.memory, sizeof(b.memory), "/proc/nowhere/memory");
-    expect_trust(&b, NULL, SRS_CHECKED);
+    expect(&b, NULL, SRS_CHECKED, false);
     bench_fini(&b);
 }
 END_TEST
@@ -227,12 +308,12 @@ START_TEST(srs_load__the_marker_makes_it_insecure)
 
     bench_init(&b);
     ck_assert_int_eq(load(&b, NULL, &srs, NULL), 0);
-    ck_assert(!srs->insecure);
+    ck_assert_int_eq(srs->trust, SRS_CHECKED);
     srs_close(srs);
     snprintf(marker, sizeof(marker), "%s/toy.insecure", b.dir);
     fclose(fopen(marker, "w"));
     ck_assert_int_eq(load(&b, NULL, &srs, NULL), 0);
-    ck_assert(srs->insecure);
+    ck_assert_int_eq(srs->trust, SRS_INSECURE);
     srs_close(srs);
     bench_fini(&b);
 }
@@ -266,12 +347,21 @@ START_TEST(trusted_remember__keeps_other_files_and_forgets_the_oldest)
         ck_assert(trusted_lookup(b.memory, &file));
     }
     file.st.st_ino = 10;
+    file.digest[0] = 1;
     ck_assert(trusted_lookup(b.memory, &file));
+    ck_assert_uint_eq(file.digest[0], 0);
     file.st.st_ino = 1; /* one is a prefix of ten and of eleven, and is forgotten */
     ck_assert(!trusted_lookup(b.memory, &file));
     file.st.st_ino = 69;
+    file.st.st_ctim.tv_nsec = 1;
+    ck_assert(!trusted_lookup(b.memory, &file));
+    ck_assert(trusted_lookup_bytes(b.memory, &file));
+    file.digest[15] = 1;
+    ck_assert(!trusted_lookup_bytes(b.memory, &file));
+    file.digest[15] = 0;
     file.head_digest[15] = 1;
     ck_assert(!trusted_lookup(b.memory, &file));
+    ck_assert(!trusted_lookup_bytes(b.memory, &file));
     bench_fini(&b);
 }
 END_TEST
@@ -289,7 +379,8 @@ static void search_setup(char dirs[3][64])
     setenv("XDG_DATA_HOME", dirs[1], 1);
 }
 
-static void touch(const char *dir, const char *below, const struct sector_size *size, const char *suffix)
+static void touch(const char *dir, const char *below, const struct sector_size *size,
+                  const char *suffix)
 {
     char path[4096], id[SECTOR_CACHE_ID_MAX];
 
@@ -384,7 +475,8 @@ START_TEST(srs_open_vk__development_keys_are_insecure)
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         struct vk vk;
         bool insecure = false;
-        int ret = srs_open_vk(sector_size_by_name(sizes[i]), "tests/vectors/vk", &vk, &insecure, &err);
+        int ret =
+            srs_open_vk(sector_size_by_name(sizes[i]), "tests/vectors/vk", &vk, &insecure, &err);
         ck_assert_msg(ret == 0, "%s", err.text);
         ck_assert(insecure);
         vk_fini(&vk);
@@ -545,6 +637,9 @@ int main(void)
     tcase_add_test(tc, srs_load__another_digest_means_that_points_are_checked);
     tcase_add_test(tc, srs_load__bad_files_are_not_remembered);
     tcase_add_test(tc, srs_load__a_changed_file_is_checked_again);
+    tcase_add_test(tc, srs_load__a_hard_link_more_costs_a_digest);
+    tcase_add_test(tc, srs_load__a_remembered_file_that_changes_while_it_is_read_is_checked);
+    tcase_add_test(tc, srs_load__progress_only_grows);
     tcase_add_test(tc, srs_load__memory_that_others_may_write_is_not_believed);
     tcase_add_test(tc, srs_load__without_memory_every_start_checks);
     tcase_add_test(tc, srs_load__the_users_own_memory_is_in_the_cache_directory);
