@@ -59,6 +59,7 @@ struct job {
     bool gone;           /* has left the table, or is about to: nothing may change it any more */
     bool insecure;
     bool recovered; /* had ended before this service started */
+    bool has_file;  /* guarded by spool->lock: the directory and c1 have been made */
 };
 
 enum slot_state {

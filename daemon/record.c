@@ -194,8 +194,11 @@ static bool record_makes_sense(const struct job_record *r)
 
     if (r->state != JOB_QUEUED && r->state != JOB_DONE && r->state != JOB_FAILED)
         return false;
+    if (r->id == 0 || r->id >= JOB_ID_END || r->named >= JOB_ID_END)
+        return false;
     return proof && r->partitions == seal_proof_partitions(proof) &&
-           r->partitions_done <= r->partitions;
+           r->partitions_done <= r->partitions &&
+           (r->state != JOB_DONE || r->partitions_done == r->partitions);
 }
 
 int job_record_decode(const uint8_t *bytes, size_t len, struct job_record *out)

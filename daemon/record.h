@@ -10,6 +10,9 @@
 #include "daemon/job.h"
 #include "daemon/jobs.h"
 
+/* Ids and name serials are below this: an inode number is an id with some bits of kind behind. */
+#define JOB_ID_END ((uint64_t)1 << 57)
+
 struct job_record {
     uint64_t id;
     uint64_t

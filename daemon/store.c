@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <openssl/sha.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,27 +20,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/log.h"
 #include "daemon/store_os.h"
 
 #define ID_CHARS 16
 #define IDS_AT_A_TIME 1024 /* so that one job in so many pays for the sync of the counter */
 #define COUNTER_FILE "store"
-#define COUNTER_FORMAT "proofd store 1 next %" PRIu64 "\n"
-#define NAME_BYTES 32 /* of every file and directory of ours */
+#define COUNTER_FORMAT "proofd store 2 next %" PRIu64 "\n"
+#define COUNTER_MAX_BYTES 256
+#define ASIDE ".damaged"
+#define ASIDE_NAMES 1000 /* of one id */
+#define NAME_BYTES 32    /* of every file and directory of ours */
+#define ID_BYTES sizeof(uint64_t)
+#define SEAL_BYTES SHA256_DIGEST_LENGTH
 #define FLUSH_BYTES ((uint64_t)4 << 20)
 
 struct store {
     int dir;
     pthread_mutex_t ids;  /* held while the counter's file is written */
     uint64_t next, limit; /* guarded by ids: numbers in [next, limit) are ours to give */
+    atomic_uint aside;    /* entries that store_scan found or set aside */
+    atomic_uint repaired; /* records written anew from their spare copies */
 };
 
 static const char *const file_names[STORE_FILES] = {
-    [STORE_C1] = "c1",       [STORE_DECODED] = "decoded",
-    [STORE_RECORD] = "job",  [STORE_PARTITIONS] = "partitions",
-    [STORE_PROOF] = "proof", [STORE_REPORT] = "report",
-    [STORE_ERROR] = "error",
+    [STORE_C1] = "c1",         [STORE_DECODED] = "decoded",       [STORE_RECORD] = "job",
+    [STORE_SPARE] = "spare",   [STORE_PARTITIONS] = "partitions", [STORE_PROOF] = "proof",
+    [STORE_REPORT] = "report", [STORE_ERROR] = "error",
 };
+
+/* What is read whole: a longer file is none of ours. */
+static const size_t file_max_bytes[STORE_FILES] = {
+    [STORE_DECODED] = (size_t)128 << 20, [STORE_RECORD] = JOB_RECORD_MAX,
+    [STORE_SPARE] = JOB_RECORD_MAX,      [STORE_PARTITIONS] = (size_t)1 << 20,
+    [STORE_PROOF] = (size_t)1 << 20,     [STORE_REPORT] = (size_t)1 << 20,
+    [STORE_ERROR] = (size_t)1 << 20,
+};
+
+/* Files that end in a checksum of their own (the decoded form has its content id, records and journal
+ * entries have theirs inside). */
+static bool is_sealed(enum store_file file)
+{
+    return file == STORE_PROOF || file == STORE_REPORT || file == STORE_ERROR;
+}
 
 static int real_openat(int dir, const char *name, int flags, mode_t mode)
 {
@@ -73,7 +97,8 @@ static void close_fd(int fd)
 
 static int open_at(int dir, const char *name, int flags, int *fd)
 {
-    int got = store_os->openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* Not blocking: a FIFO that somebody put here must not hold up the service. */
+    int got = store_os->openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 
     if (got < 0)
         return -errno;
@@ -127,19 +152,40 @@ static int put_at(int dir, const char *name, const void *bytes, size_t len)
     return ret;
 }
 
-static int read_whole(int fd, uint8_t **bytes, size_t *len)
+/* -EBADMSG where `name` is something else than a file. */
+static int open_file_at(int dir, const char *name, int flags, int *out)
+{
+    struct stat st;
+    int fd = -1;
+    int ret = open_at(dir, name, flags, &fd);
+
+    if (ret < 0) /* a symbolic link, a directory, a socket or a device without a driver */
+        return ret == -ELOOP || ret == -EISDIR || ret == -ENXIO || ret == -ENODEV ? -EBADMSG : ret;
+    ret = errno_of(fstat(fd, &st));
+    if (ret == 0 && !S_ISREG(st.st_mode))
+        ret = -EBADMSG;
+    if (ret == 0)
+        *out = fd;
+    else
+        close_fd(fd);
+    return ret;
+}
+
+static int read_whole(int fd, size_t max, uint8_t **bytes, size_t *len)
 {
     struct stat st;
 
     if (fstat(fd, &st) < 0)
         return -errno;
+    if ((uint64_t)st.st_size > max)
+        return -EBADMSG;
     uint8_t *buf = malloc((size_t)st.st_size + 1);
     if (!buf)
         return -ENOMEM;
     int ret = pread_full(fd, buf, (size_t)st.st_size, 0);
     if (ret < 0) {
         free(buf);
-        return ret;
+        return ret == -ENODATA ? -EBADMSG : ret;
     }
     buf[st.st_size] = '\0'; /* texts are strings at once */
     *bytes = buf;
@@ -147,14 +193,14 @@ static int read_whole(int fd, uint8_t **bytes, size_t *len)
     return 0;
 }
 
-static int get_at(int dir, const char *name, uint8_t **bytes, size_t *len)
+static int get_at(int dir, const char *name, size_t max, uint8_t **bytes, size_t *len)
 {
     int fd = -1;
-    int ret = open_at(dir, name, O_RDONLY, &fd);
+    int ret = open_file_at(dir, name, O_RDONLY, &fd);
 
     if (ret < 0)
         return ret;
-    ret = read_whole(fd, bytes, len);
+    ret = read_whole(fd, max, bytes, len);
     close_fd(fd);
     return ret;
 }
@@ -187,34 +233,64 @@ static int counter_read(struct store *store, struct errmsg *err)
 {
     uint8_t *text = NULL;
     size_t len = 0;
-    int ret = get_at(store->dir, COUNTER_FILE, &text, &len);
+    int ret = get_at(store->dir, COUNTER_FILE, COUNTER_MAX_BYTES, &text, &len);
 
     if (ret == -ENOENT) {
         store->next = store->limit = 1;
         return 0;
     }
     if (ret < 0)
-        return errmsg_set(err, ret, "%s: cannot read: %s", COUNTER_FILE, strerror(-ret));
-    if (sscanf((char *)text, COUNTER_FORMAT, &store->next) != 1)
+        return errmsg_set(err, ret, "%s: cannot read: %s", COUNTER_FILE,
+                          ret == -EBADMSG ? "not a file of this service" : strerror(-ret));
+    if (strncmp((char *)text, "proofd store 1 ", 15) == 0)
+        ret = errmsg_set(err, -EPROTO,
+                         "%s: written by an earlier version of proofd, whose jobs this one cannot "
+                         "read: let that version end them, then move the directory away",
+                         COUNTER_FILE);
+    else if (sscanf((char *)text, COUNTER_FORMAT, &store->next) != 1 || store->next == 0 ||
+             store->next >= JOB_ID_END)
         ret = errmsg_set(err, -EPROTO, "%s: not a job store of this version", COUNTER_FILE);
     store->limit = store->next;
     free(text);
     return ret;
 }
 
+/* Something of that name that is not ours must not be written into. */
+static bool id_is_taken(struct store *store, uint64_t id)
+{
+    char name[NAME_BYTES];
+    struct stat st;
+
+    id_name(name, id);
+    return fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+static int next_number(struct store *store, uint64_t *out)
+{
+    if (store->next >= JOB_ID_END - IDS_AT_A_TIME)
+        return -EOVERFLOW;
+    if (store->next == store->limit) {
+        int ret = counter_write(store, store->limit + IDS_AT_A_TIME);
+        if (ret < 0)
+            return ret;
+        store->limit += IDS_AT_A_TIME;
+    }
+    *out = store->next++;
+    return 0;
+}
+
 int store_next_id(struct store *store, uint64_t *out)
 {
-    int ret = 0;
+    uint64_t id = 0;
+    int ret;
 
     pthread_mutex_lock(&store->ids);
-    if (store->next == store->limit) {
-        ret = counter_write(store, store->limit + IDS_AT_A_TIME);
-        if (ret == 0)
-            store->limit += IDS_AT_A_TIME;
-    }
-    if (ret == 0)
-        *out = store->next++;
+    while ((ret = next_number(store, &id)) == 0 && id_is_taken(store, id))
+        log_err(log_u64("job", id), log_str("msg", "the store has something of this number that is "
+                                                   "not a job of this service: left alone"));
     pthread_mutex_unlock(&store->ids);
+    if (ret == 0)
+        *out = id;
     return ret;
 }
 
@@ -285,14 +361,22 @@ void store_close(struct store *store)
 
 /* ---- looking through the store at start ---- */
 
+/* Ids as id_name writes them. */
 static bool parse_id(const char *name, uint64_t *id)
 {
     uint8_t bytes[ID_CHARS / 2];
+    char again[NAME_BYTES];
 
-    if (strlen(name) != ID_CHARS || hex_decode(bytes, name, sizeof(bytes)) < 0)
+    if (hex_decode(bytes, name, sizeof(bytes)) < 0)
         return false;
     *id = load_be64(bytes);
-    return *id != 0;
+    id_name(again, *id);
+    return memcmp(again, name, ID_CHARS) == 0 && *id != 0 && *id < JOB_ID_END;
+}
+
+static bool looks_like_id(const char *name)
+{
+    return strlen(name) == ID_CHARS && strspn(name, "0123456789abcdef") == ID_CHARS;
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -302,46 +386,82 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All job directories, in order. */
-static int list_ids(struct store *store, uint64_t **out, size_t *len)
+struct id_list {
+    uint64_t *ids;
+    size_t len, room;
+};
+
+static int id_list_add(struct id_list *list, uint64_t id)
 {
-    uint64_t *ids = NULL;
-    size_t n = 0, room = 0;
-    int fd = openat(store->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (list->len == list->room) {
+        size_t room = list->room ? 2 * list->room : 64;
+        uint64_t *more = reallocarray(list->ids, room, sizeof(*more));
+        if (!more)
+            return -ENOMEM;
+        list->ids = more;
+        list->room = room;
+    }
+    list->ids[list->len++] = id;
+    return 0;
+}
+
+/* Numbers that have been used, by a job or for one, are not given again, whatever the counter says. */
+static void number_is_used(struct store *store, uint64_t n)
+{
+    if (n >= store->next)
+        store->next = store->limit = n + 1;
+}
+
+static int list_entry(struct store *store, const char *name, struct id_list *list)
+{
+    size_t len = strlen(name);
+    uint64_t id = 0;
+
+    if (len < ID_CHARS || !parse_id(name, &id)) {
+        if (looks_like_id(name))
+            log_warn(log_str("file", name), log_str("msg", "no job has this number: left alone"));
+        return 0;
+    }
+    if (len == ID_CHARS)
+        return id_list_add(list, id);
+    if (strncmp(name + ID_CHARS, ASIDE, strlen(ASIDE)) == 0) {
+        store->aside++;
+        number_is_used(store, id);
+    }
+    return 0;
+}
+
+static int list_entries(struct store *store, DIR *dir, struct id_list *list)
+{
     int ret = 0;
 
+    while (ret == 0) {
+        errno = 0;
+        struct dirent *e = readdir(dir);
+        if (!e)
+            return -errno; /* 0 at the end; what cannot be read is not passed over */
+        ret = list_entry(store, e->d_name, list);
+    }
+    return ret;
+}
+
+/* All that may be jobs, in order. */
+static int list_ids(struct store *store, struct id_list *list)
+{
+    int fd = openat(store->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
     if (!dir) {
-        ret = -errno;
+        int ret = -errno;
         if (fd >= 0)
             close(fd);
         return ret;
     }
-    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
-        uint64_t id;
-        if (!parse_id(e->d_name, &id))
-            continue;
-        if (n == room) {
-            room = room ? 2 * room : 64;
-            uint64_t *more = reallocarray(ids, room, sizeof(*ids));
-            if (!more) {
-                ret = -ENOMEM;
-                break;
-            }
-            ids = more;
-        }
-        ids[n++] = id;
-    }
+    int ret = list_entries(store, dir, list);
     closedir(dir);
-    if (ret < 0) {
-        free(ids);
-        return ret;
-    }
-    if (n > 0)
-        qsort(ids, n, sizeof(*ids), compare_ids);
-    *out = ids;
-    *len = n;
-    return 0;
+    if (list->len > 0)
+        qsort(list->ids, list->len, sizeof(*list->ids), compare_ids);
+    return ret;
 }
 
 static void drop_temporaries(int dir)
@@ -353,80 +473,133 @@ static void drop_temporaries(int dir)
     }
 }
 
-static void set_aside(struct store *store, uint64_t id)
+/* A name for what is set aside that nothing has yet: ID.damaged, ID.damaged.1, ... */
+static int name_aside(struct store *store, const char *name, char out[NAME_BYTES])
+{
+    struct stat st;
+
+    for (unsigned i = 0; i < ASIDE_NAMES; i++) {
+        if (i == 0)
+            snprintf(out, NAME_BYTES, "%.16s" ASIDE, name);
+        else
+            snprintf(out, NAME_BYTES, "%.16s" ASIDE ".%u", name, i);
+        if (fstatat(store->dir, out, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return errno == ENOENT ? 0 : -errno;
+    }
+    return -EEXIST;
+}
+
+static int set_aside(struct store *store, uint64_t id, const char *why, struct errmsg *err)
 {
     char name[NAME_BYTES], aside[NAME_BYTES];
 
     id_name(name, id);
-    snprintf(aside, sizeof(aside), "%.16s.damaged", name);
-    store_os->renameat(store->dir, name, store->dir, aside);
-    store_os->fsync(store->dir);
+    int ret = name_aside(store, name, aside);
+    if (ret == 0)
+        ret = errno_of(store_os->renameat(store->dir, name, store->dir, aside));
+    if (ret == 0)
+        ret = errno_of(store_os->fsync(store->dir));
+    if (ret < 0)
+        return errmsg_set(err, ret, "%s, and it cannot be set aside: %s", why, strerror(-ret));
+    store->aside++;
+    log_err(log_u64("job", id), log_str("msg", "set aside: it cannot be read as a job"), log_str("why", why),
+            log_str("file", aside));
+    return 0;
 }
 
-static int scan_one(struct store *store, uint64_t id, struct job_record *record, bool *there)
+static bool is_directory(struct store *store, uint64_t id)
 {
-    int ret = store_record_get(store, id, record);
+    char name[NAME_BYTES];
+    struct stat st;
 
-    *there = false;
+    id_name(name, id);
+    return fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* 1: a job; 0: none (any more). */
+static int scan_one(struct store *store, uint64_t id, struct job_record *record, struct errmsg *err)
+{
+    int dir = -1;
+
+    if (!is_directory(store, id))
+        return set_aside(store, id, "not a directory", err);
+    int ret = store_record_get(store, id, record);
     if (ret == -ENOENT) {
         store_remove(store, id);
         return 0;
     }
-    if (ret == -EBADMSG || ret == -EIO || (ret == 0 && record->id != id)) {
-        set_aside(store, id);
-        return 0;
-    }
+    if (ret == -EBADMSG)
+        return set_aside(store, id, "its record is damaged, and so is the spare copy", err);
     if (ret < 0)
-        return ret;
-
-    int dir = -1;
+        return errmsg_set(err, ret, "cannot read its record: %s", strerror(-ret));
     ret = open_job_dir(store, id, &dir);
     if (ret < 0)
-        return ret;
+        return errmsg_set(err, ret, "cannot open its directory: %s", strerror(-ret));
     drop_temporaries(dir);
     close_fd(dir);
-    *there = true;
-    return 0;
+    number_is_used(store, record->named);
+    return 1;
 }
 
 int store_scan(struct store *store, void (*each)(void *ctx, const struct job_record *record),
                void *ctx, struct errmsg *err)
 {
     struct job_record record;
-    uint64_t *ids = NULL;
-    size_t len = 0;
-    int ret = list_ids(store, &ids, &len);
+    struct id_list list = {0};
 
+    atomic_store(&store->aside, 0);
+    int ret = list_ids(store, &list);
+    if (ret < 0)
+        errmsg_set(err, ret, "cannot be listed: %s", strerror(-ret));
+    if (list.len > 0)
+        number_is_used(store, list.ids[list.len - 1]);
     store_os->unlinkat(store->dir, COUNTER_FILE ".tmp", 0);
-    for (size_t i = 0; i < len && ret == 0; i++) {
-        bool there = false;
-        ret = scan_one(store, ids[i], &record, &there);
+    for (size_t i = 0; i < list.len && ret >= 0; i++) {
+        ret = scan_one(store, list.ids[i], &record, err);
         if (ret < 0)
-            errmsg_set(err, ret, "job %016" PRIx64 ": %s", ids[i], strerror(-ret));
-        if (ret == 0 && there)
+            errmsg_prefix(err, ret, "job %016" PRIx64, list.ids[i]);
+        else if (ret > 0)
             each(ctx, &record);
     }
-    /* A counter that was lost or put back by hand must not give numbers twice. */
-    if (ret == 0 && len > 0 && ids[len - 1] >= store->next)
-        store->next = store->limit = ids[len - 1] + 1;
-    free(ids);
-    return ret;
+    free(list.ids);
+    return ret < 0 ? ret : 0;
+}
+
+struct store_health store_health(const struct store *store)
+{
+    return (struct store_health){atomic_load(&store->aside), atomic_load(&store->repaired)};
 }
 
 /* ---- the C1 file as it arrives ---- */
 
-int store_spool_open(struct store *store, uint64_t id, int *fd)
+/* With a directory that was made just now; a failure leaves none. */
+int store_spool_create(struct store *store, uint64_t id, int *fd)
 {
     char name[NAME_BYTES];
-    int dir = -1, ret;
+    int dir = -1;
 
     id_name(name, id);
-    if (store_os->mkdirat(store->dir, name, 0700) < 0 && errno != EEXIST)
-        return -errno;
-    ret = open_at(store->dir, name, O_RDONLY | O_DIRECTORY, &dir);
+    int ret = errno_of(store_os->mkdirat(store->dir, name, 0700));
+
     if (ret < 0)
         return ret;
-    ret = open_at(dir, file_names[STORE_C1], O_RDWR | O_CREAT, fd);
+    ret = open_at(store->dir, name, O_RDONLY | O_DIRECTORY, &dir);
+    if (ret == 0)
+        ret = open_at(dir, file_names[STORE_C1], O_RDWR | O_CREAT | O_EXCL, fd);
+    close_fd(dir);
+    if (ret < 0)
+        store_os->unlinkat(store->dir, name, AT_REMOVEDIR);
+    return ret;
+}
+
+int store_spool_open(struct store *store, uint64_t id, int *fd)
+{
+    int dir = -1;
+    int ret = open_job_dir(store, id, &dir);
+
+    if (ret < 0)
+        return ret;
+    ret = open_file_at(dir, file_names[STORE_C1], O_RDWR, fd);
     close_fd(dir);
     return ret;
 }
@@ -459,6 +632,30 @@ void store_spool_close(int fd)
 
 /* ---- whole files ---- */
 
+/* A copy with the job's id in front and room for the checksum of both behind: a file belongs to one job. */
+static uint8_t *with_id(uint64_t id, const void *bytes, size_t len)
+{
+    uint8_t *copy = malloc(ID_BYTES + len + SEAL_BYTES);
+
+    if (!copy)
+        return NULL;
+    store_le64(copy, id);
+    memcpy(copy + ID_BYTES, bytes, len);
+    return copy;
+}
+
+static int put_sealed(int dir, uint64_t id, const char *name, const void *bytes, size_t len)
+{
+    uint8_t *copy = with_id(id, bytes, len);
+
+    if (!copy)
+        return -ENOMEM;
+    SHA256(copy, ID_BYTES + len, copy + ID_BYTES + len);
+    int ret = put_at(dir, name, copy + ID_BYTES, len + SEAL_BYTES);
+    free(copy);
+    return ret;
+}
+
 int store_put(struct store *store, uint64_t id, enum store_file file, const void *bytes, size_t len)
 {
     int dir = -1;
@@ -466,7 +663,8 @@ int store_put(struct store *store, uint64_t id, enum store_file file, const void
 
     if (ret < 0)
         return ret;
-    ret = put_at(dir, file_names[file], bytes, len);
+    ret = is_sealed(file) ? put_sealed(dir, id, file_names[file], bytes, len)
+                          : put_at(dir, file_names[file], bytes, len);
     close_fd(dir);
     return ret;
 }
@@ -492,21 +690,50 @@ int store_open_file(struct store *store, uint64_t id, enum store_file file, int 
 
     if (ret < 0)
         return ret;
-    ret = open_at(dir, file_names[file], O_RDONLY, fd);
+    ret = open_file_at(dir, file_names[file], O_RDONLY, fd);
     close_fd(dir);
+    return ret;
+}
+
+/* Takes the checksum off. */
+static int unseal(uint64_t id, uint8_t *bytes, size_t *len)
+{
+    uint8_t *copy;
+
+    if (*len < SEAL_BYTES)
+        return -EBADMSG;
+    *len -= SEAL_BYTES;
+    copy = with_id(id, bytes, *len);
+    if (!copy)
+        return -ENOMEM;
+    uint8_t *digest = copy + ID_BYTES + *len;
+    SHA256(copy, ID_BYTES + *len, digest);
+    int ret = memcmp(bytes + *len, digest, SEAL_BYTES) == 0 ? 0 : -EBADMSG;
+    free(copy);
+    bytes[*len] = '\0';
     return ret;
 }
 
 int store_get(struct store *store, uint64_t id, enum store_file file, uint8_t **bytes, size_t *len)
 {
+    uint8_t *found = NULL;
+    size_t found_len = 0;
     int fd = -1;
     int ret = store_open_file(store, id, file, &fd);
 
     if (ret < 0)
         return ret;
-    ret = read_whole(fd, bytes, len);
+    ret = read_whole(fd, file_max_bytes[file], &found, &found_len);
     close_fd(fd);
-    return ret;
+    if (ret == 0 && is_sealed(file))
+        ret = unseal(id, found, &found_len);
+    if (ret < 0) {
+        free(found);
+        return ret;
+    }
+    *bytes = found;
+    *len = found_len;
+    return 0;
 }
 
 ssize_t store_read(struct store *store, uint64_t id, enum store_file file, void *buf, size_t len,
@@ -548,16 +775,18 @@ void store_drop(struct store *store, uint64_t id, enum store_file file)
 
 /* ---- the record ---- */
 
+/* The spare copy is there first, so it is never older than the record. */
 int store_record_put(struct store *store, const struct job_record *record)
 {
     uint8_t bytes[JOB_RECORD_MAX];
     size_t len = job_record_encode(bytes, record);
     int dir = -1;
-    int ret = store_sync(store, record->id); /* first what the record promises */
+    int ret = store_put(store, record->id, STORE_SPARE, bytes, len);
 
-    if (ret < 0)
-        return ret;
-    ret = open_job_dir(store, record->id, &dir);
+    if (ret == 0)
+        ret = store_sync(store, record->id); /* what the record promises */
+    if (ret == 0)
+        ret = open_job_dir(store, record->id, &dir);
     if (ret < 0)
         return ret;
     ret = put_at(dir, file_names[STORE_RECORD], bytes, len);
@@ -567,17 +796,48 @@ int store_record_put(struct store *store, const struct job_record *record)
     return ret;
 }
 
-int store_record_get(struct store *store, uint64_t id, struct job_record *out)
+static int read_record(struct store *store, uint64_t id, enum store_file file,
+                       struct job_record *out)
 {
+    struct job_record r;
     uint8_t *bytes = NULL;
     size_t len = 0;
-    int ret = store_get(store, id, STORE_RECORD, &bytes, &len);
+    int ret = store_get(store, id, file, &bytes, &len);
 
     if (ret < 0)
         return ret;
-    ret = job_record_decode(bytes, len, out);
+    ret = job_record_decode(bytes, len, &r);
     free(bytes);
+    if (ret == 0 && r.id != id)
+        ret = -EBADMSG;
+    if (ret == 0)
+        *out = r;
     return ret;
+}
+
+/* In place of a record that cannot be read for `why`: what the spare copy says is as new, or was about
+ * to be said when the power went. */
+static int repair_record(struct store *store, uint64_t id, int why, struct job_record *out)
+{
+    int ret = read_record(store, id, STORE_SPARE, out);
+
+    if (ret == -EBADMSG || ret == -ENOENT)
+        return why;
+    if (ret == 0)
+        ret = store_record_put(store, out);
+    if (ret < 0)
+        return ret == -EISDIR ? -EBADMSG : ret; /* a directory in its place */
+    atomic_fetch_add(&store->repaired, 1);
+    log_err(log_u64("job", id), log_str("name", out->name),
+            log_str("msg", "its record was damaged on disk: written anew from the spare copy"));
+    return 0;
+}
+
+int store_record_get(struct store *store, uint64_t id, struct job_record *out)
+{
+    int ret = read_record(store, id, STORE_RECORD, out);
+
+    return ret == -EBADMSG || ret == -EIO ? repair_record(store, id, ret, out) : ret;
 }
 
 int store_record_remove(struct store *store, uint64_t id)

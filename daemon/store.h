@@ -6,6 +6,10 @@
  * record appears, and taking the record away, synced, takes the job away. A file other than the C1
  * being received and the journal appears whole or not at all: temporary name, fsync, rename.
  *
+ * A disk may give back anything. The record has a spare copy from which it is written anew; proof,
+ * report and error are checked at each read; whatever has a name of ours and is no file, or is longer
+ * than it can be, is damaged too: -EBADMSG.
+ *
  * The store knows files, not the rules of jobs. Calls for one job must not overlap, except reads;
  * different jobs are independent. The functions that make something durable say so.
  */
@@ -18,6 +22,7 @@ enum store_file {
     STORE_C1,         /* as it was written */
     STORE_DECODED,    /* API form in bincode: what engines get */
     STORE_RECORD,     /* struct job_record */
+    STORE_SPARE,      /* the same once more, written before it */
     STORE_PARTITIONS, /* the journal: struct partition_entry, one after another */
     STORE_PROOF,
     STORE_REPORT,
@@ -32,16 +37,28 @@ struct store;
 int store_open(const char *dir, struct store **out, struct errmsg *err);
 void store_close(struct store *store);
 
-/* A number that this store has never given before. Durable: not after a crash either. */
+/* A number below JOB_ID_END that this store has never given before and that nothing in it is called by.
+ * Durable: not after a crash either. */
 int store_next_id(struct store *store, uint64_t *out);
 
 /* Goes through the store at start: calls `each` for every job that is there, and removes the rest,
- * temporary files included. A job whose record is damaged is set aside as ID.damaged. */
+ * temporary files included. A job whose record and spare copy are damaged, and what has a job's name
+ * and is no directory, is set aside as ID.damaged and logged. What cannot be read, or not be set aside,
+ * ends the scan: a job must not seem to be gone for a disk in trouble. */
 int store_scan(struct store *store, void (*each)(void *ctx, const struct job_record *record),
                void *ctx, struct errmsg *err);
 
+struct store_health {
+    uint32_t set_aside; /* entries ID.damaged, of this start or earlier ones */
+    uint32_t repaired;  /* records written anew from their spare copies since the start */
+};
+struct store_health store_health(const struct store *store);
+
 /* ---- the C1 file as it arrives ---- */
-/* Makes the job's directory and an empty file, or opens the file that is there. */
+/* Makes the job's directory and an empty file. -EEXIST: there is something of that name, which is left
+ * alone. */
+int store_spool_create(struct store *store, uint64_t id, int *fd);
+/* Opens the file that store_spool_create made. */
 int store_spool_open(struct store *store, uint64_t id, int *fd);
 int store_spool_write(int fd, const void *buf, size_t len, uint64_t offset);
 int store_spool_truncate(int fd, uint64_t bytes);
@@ -54,7 +71,7 @@ int store_put(struct store *store, uint64_t id, enum store_file file, const void
               size_t len);
 /* Makes the names in a job's directory durable, and the directory itself. */
 int store_sync(struct store *store, uint64_t id);
-/* malloc'ed; -ENOENT. */
+/* malloc'ed, with a NUL behind; -ENOENT; -EBADMSG: damaged. */
 int store_get(struct store *store, uint64_t id, enum store_file file, uint8_t **bytes, size_t *len);
 ssize_t store_read(struct store *store, uint64_t id, enum store_file file, void *buf, size_t len,
                    uint64_t offset);
@@ -68,6 +85,8 @@ void store_drop(struct store *store, uint64_t id, enum store_file file);
 /* Syncs the job's names, puts the record and syncs that: durable when it returns 0. On failure the old
  * record stands (or none), or the new one, as the disk will have it. */
 int store_record_put(struct store *store, const struct job_record *record);
+/* -ENOENT: there is no such job; -EBADMSG: damaged, and the spare copy too. A damaged record that the
+ * spare copy can replace is written anew (then as store_record_put) and logged. */
 int store_record_get(struct store *store, uint64_t id, struct job_record *out);
 /* The job is no more: durable when it returns 0. No error where there is none. */
 int store_record_remove(struct store *store, uint64_t id);

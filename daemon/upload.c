@@ -70,7 +70,12 @@ static void spool_free(struct spool *s)
 
 static int spool_file(struct jobs *jobs, struct spool *s)
 {
-    return s->fd >= 0 ? 0 : store_spool_open(jobs->store, s->job->id, &s->fd);
+    if (s->fd >= 0)
+        return 0;
+    int ret = s->job->has_file ? store_spool_open(jobs->store, s->job->id, &s->fd)
+                               : store_spool_create(jobs->store, s->job->id, &s->fd);
+    s->job->has_file = s->fd >= 0 || s->job->has_file;
+    return ret;
 }
 
 static bool spool_gone(struct jobs *jobs, struct spool *s)

@@ -231,7 +231,7 @@ START_TEST(jobs__journalled_partitions_outlive_a_restart)
     ck_assert_uint_eq(partitions_done("a"), 4);
     ck_assert_uint_eq(js_prove_all(js), FAKE_PARTITIONS - 4);
     check_proof("a", 7);
-    ck_assert_uint_eq(js_count_files(js, id), 5); /* c1, job, partitions, proof, report */
+    ck_assert_uint_eq(js_count_files(js, id), 6); /* c1, job, spare, partitions, proof, report */
 }
 END_TEST
 

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/log.h"
+#include "daemon/store_os.h"
 #include "tests/lib/job_store.h"
 #include "tests/lib/suite.h"
 
@@ -101,6 +103,10 @@ START_TEST(job_record__what_makes_no_sense_is_refused)
     REFUSED(r.name[0] = '\0');
     REFUSED(r.name[2] = '/');
     REFUSED(r.mode = 0100644);
+    REFUSED(r.partitions_done = 9);
+    REFUSED(r.id = 0);
+    REFUSED(r.id = JOB_ID_END);
+    REFUSED(r.named = JOB_ID_END);
 #undef REFUSED
 }
 END_TEST
@@ -130,13 +136,14 @@ END_TEST
 
 /* ---- the store ---- */
 
-static char dir[64];
+static char dir[64], path[256];
 
 static void make_dir(void)
 {
     snprintf(dir, sizeof(dir), "%s/proofd-test-XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(dir));
+    log_set_level(0); /* disasters are told at length */
 }
 
 static void remove_dir(void)
@@ -155,10 +162,10 @@ static struct store *must_open(void)
 
 static void write_text(const char *name, const char *text)
 {
-    char path[256];
+    char file[512];
 
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    FILE *f = fopen(path, "w");
+    snprintf(file, sizeof(file), "%s/%s", dir, name);
+    FILE *f = fopen(file, "w");
     ck_assert_ptr_nonnull(f);
     fputs(text, f);
     fclose(f);
@@ -166,8 +173,6 @@ static void write_text(const char *name, const char *text)
 
 static bool is_there(const char *name)
 {
-    char path[256];
-
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     return access(path, F_OK) == 0;
 }
@@ -195,10 +200,20 @@ START_TEST(store_open__says_what_it_cannot_open)
     ck_assert_int_eq(store_open("/dev/null", &store, &err), -ENOTDIR);
     ck_assert_ptr_nonnull(strstr(err.text, "/dev/null"));
     ck_assert_int_eq(store_open("/nowhere/at/all", &store, &err), -ENOENT);
-    write_text("store", "proofd store 2 next 5\n");
+    static const char *const counters[] = {"proofd store 3 next 5\n", "", "proofd store 2 next 0\n",
+                                           "proofd store 2 next -5\n",
+                                           "proofd store 2 next 18446744073709551615\n"};
+    for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
+        write_text("store", counters[i]);
+        ck_assert_int_eq(store_open(dir, &store, &err), -EPROTO);
+    }
+    write_text("store", "proofd store 1 next 5\n");
     ck_assert_int_eq(store_open(dir, &store, &err), -EPROTO);
-    write_text("store", "");
-    ck_assert_int_eq(store_open(dir, &store, &err), -EPROTO);
+    ck_assert_msg(strstr(err.text, "earlier version"), "%s", err.text);
+    snprintf(path, sizeof(path), "%s/store", dir);
+    unlink(path);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(store_open(dir, &store, &err), -EBADMSG);
 }
 END_TEST
 
@@ -220,6 +235,32 @@ START_TEST(store_next_id__never_gives_a_number_twice)
 }
 END_TEST
 
+/* A number that somebody else has put into the store is passed over, and what it has there stays. */
+START_TEST(store_next_id__passes_over_what_is_there)
+{
+    struct store *store = must_open();
+    uint64_t id, next;
+    int fd = -1;
+
+    ck_assert_int_eq(store_next_id(store, &id), 0);
+    snprintf(path, sizeof(path), "%s/%016" PRIx64, dir, id + 1);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%016" PRIx64 "/c1", id + 1);
+    write_text(path, "not ours");
+    ck_assert_int_eq(store_spool_create(store, id + 1, &fd), -EEXIST);
+    ck_assert_int_eq(store_next_id(store, &next), 0);
+    ck_assert_uint_eq(next, id + 2);
+    ck_assert_int_eq(store_spool_create(store, next, &fd), 0);
+    store_spool_close(fd);
+    ck_assert_int_eq(store_spool_open(store, next, &fd), 0);
+    store_spool_close(fd);
+    char text[16] = "";
+    ck_assert_int_eq(store_read(store, id + 1, STORE_C1, text, 8, 0), 8);
+    ck_assert_str_eq(text, "not ours");
+    store_close(store);
+}
+END_TEST
+
 static size_t seen;
 
 static void count(void *ctx, const struct job_record *record)
@@ -234,7 +275,7 @@ static void put_job(struct store *store, uint64_t id)
     int fd = -1;
 
     r.id = id;
-    ck_assert_int_eq(store_spool_open(store, id, &fd), 0);
+    ck_assert_int_eq(store_spool_create(store, id, &fd), 0);
     ck_assert_int_eq(store_spool_write(fd, "abc", 3, 0), 0);
     ck_assert_int_eq(store_spool_sync(fd), 0);
     store_spool_close(fd);
@@ -249,12 +290,13 @@ START_TEST(store_scan__keeps_whole_jobs_and_removes_the_rest)
     int fd = -1;
 
     put_job(store, 5);
-    ck_assert_int_eq(store_spool_open(store, 6, &fd), 0); /* never accepted */
+    ck_assert_int_eq(store_spool_create(store, 6, &fd), 0); /* never accepted */
     store_spool_close(fd);
     put_job(store, 8);
     ck_assert_int_eq(store_record_remove(store, 8), 0); /* removal cut short */
     put_job(store, 9);
     write_text("0000000000000009/job", "damaged");
+    write_text("0000000000000009/spare", "damaged");
     write_text("0000000000000005/proof.tmp", "half");
     write_text("README", "not ours");
     store_close(store);
@@ -269,6 +311,185 @@ START_TEST(store_scan__keeps_whole_jobs_and_removes_the_rest)
     uint64_t id;
     ck_assert_int_eq(store_next_id(store, &id), 0); /* the counter file was never written here */
     ck_assert_uint_gt(id, 9);
+    store_close(store);
+}
+END_TEST
+
+static void scan(struct store *store, size_t wanted)
+{
+    struct job_record r;
+    struct errmsg err = {""};
+
+    seen = 0;
+    ck_assert_msg(store_scan(store, count, &r, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(seen, wanted);
+}
+
+/* One after another: a flipped bit, an empty file, a long one, a FIFO, a symbolic link. */
+static void damage_record(int how)
+{
+    const char *const link_target = "/etc/passwd";
+    char text[3000];
+
+    snprintf(path, sizeof(path), "%s/0000000000000005/job", dir);
+    if (how >= 3)
+        ck_assert_int_eq(unlink(path), 0);
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    if (how == 0) {
+        FILE *f = fopen(path, "r+");
+        ck_assert_int_eq(fseek(f, 200, SEEK_SET), 0);
+        fputc(0x55, f);
+        fclose(f);
+    } else if (how == 1) {
+        ck_assert_int_eq(truncate(path, 0), 0);
+    } else if (how == 2) {
+        write_text("0000000000000005/job", text);
+    } else if (how == 3) {
+        ck_assert_int_eq(mkfifo(path, 0600), 0);
+    } else {
+        ck_assert_int_eq(symlink(link_target, path), 0);
+    }
+}
+
+START_TEST(store_scan__a_damaged_record_comes_back_from_its_spare_copy)
+{
+    struct store *store = must_open();
+    struct job_record r;
+
+    put_job(store, 5);
+    damage_record(_i);
+    store_close(store);
+    store = must_open();
+    scan(store, 1);
+    ck_assert_uint_eq(store_health(store).repaired, 1);
+    ck_assert_uint_eq(store_health(store).set_aside, 0);
+    ck_assert_int_eq(store_record_get(store, 5, &r), 0);
+    ck_assert_str_eq(r.name, sample().name);
+    damage_record(_i % 3); /* while the service runs */
+    ck_assert_int_eq(store_record_get(store, 5, &r), 0);
+    store_close(store);
+    store = must_open();
+    scan(store, 1);
+    ck_assert_uint_eq(store_health(store).repaired, 0);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(store_scan__what_is_no_job_is_set_aside_and_counted)
+{
+    struct store *store = must_open();
+    uint64_t id;
+
+    put_job(store, 3);
+    write_text("0000000000000011", "a file with a job's name");
+    snprintf(path, sizeof(path), "%s/0000000000000012", dir);
+    ck_assert_int_eq(symlink("/tmp", path), 0);
+    snprintf(path, sizeof(path), "%s/0000000000000013", dir);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    put_job(store, 0x14);
+    snprintf(path, sizeof(path), "%s/0000000000000014/job", dir);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/0000000000000014.damaged", dir);
+    ck_assert_int_eq(mkdir(path, 0700), 0); /* of an earlier disaster */
+    snprintf(path, sizeof(path), "%s/ffffffffffffffff", dir);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/0200000000000000", dir);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    for (int start = 0; start < 2; start++) {
+        store_close(store);
+        store = must_open();
+        scan(store, 1);
+        ck_assert_uint_eq(store_health(store).set_aside, 5);
+    }
+    ck_assert(is_there("0000000000000011.damaged") && is_there("0000000000000013.damaged"));
+    ck_assert(is_there("0000000000000014.damaged.1") && is_there("ffffffffffffffff"));
+    ck_assert(is_there("0000000000000012.damaged") && !is_there("0000000000000012"));
+    ck_assert_int_eq(store_next_id(store, &id), 0);
+    ck_assert_uint_eq(id, 0x15);
+    store_close(store);
+}
+END_TEST
+
+/* ---- a disk that cannot be read ---- */
+
+static const char *unreadable; /* files of this name */
+
+static int failing_openat(int d, const char *name, int flags, mode_t mode)
+{
+    if (unreadable && strcmp(name, unreadable) == 0 && !(flags & O_CREAT)) {
+        errno = EIO;
+        return -1;
+    }
+    return store_os_real.openat(d, name, flags, mode);
+}
+
+START_TEST(store_scan__a_disk_in_trouble_loses_no_job)
+{
+    struct store_os os = store_os_real;
+    struct store *store = must_open();
+    struct job_record r;
+    struct errmsg err = {""};
+
+    put_job(store, 5);
+    store_close(store);
+    os.openat = failing_openat;
+    store_os = &os;
+    unreadable = "job";
+    store = must_open();
+    scan(store, 1); /* from the spare copy, which is put into place anew */
+    ck_assert_uint_eq(store_health(store).repaired, 1);
+    store_close(store);
+
+    damage_record(1);
+    unreadable = "spare";
+    store = must_open();
+    ck_assert_int_eq(store_scan(store, count, &r, &err), -EIO);
+    ck_assert_msg(strstr(err.text, "0000000000000005") && strstr(err.text, "Input/output error"),
+                  "%s", err.text);
+    store_close(store);
+    ck_assert(is_there("0000000000000005"));
+    store_os = &store_os_real;
+    store = must_open();
+    scan(store, 1);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(store_get__what_is_damaged_is_not_given_out)
+{
+    static const enum store_file files[] = {STORE_PROOF, STORE_REPORT, STORE_ERROR};
+    static const char *const names[] = {"proof", "report", "error"};
+    struct store *store = must_open();
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+
+    put_job(store, 5);
+    put_job(store, 6);
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        ck_assert_int_eq(store_put(store, 5, files[i], "a text", 6), 0);
+        ck_assert_int_eq(store_get(store, 5, files[i], &bytes, &len), 0);
+        ck_assert_uint_eq(len, 6);
+        ck_assert_str_eq((char *)bytes, "a text");
+        free(bytes);
+        char of_another[128];
+        snprintf(path, sizeof(path), "%s/0000000000000005/%s", dir, names[i]);
+        snprintf(of_another, sizeof(of_another), "%.40s/0000000000000006/%.8s", dir, names[i]);
+        ck_assert_int_eq(link(path, of_another), 0);
+        ck_assert_int_eq(store_get(store, 6, files[i], &bytes, &len), -EBADMSG);
+        FILE *f = fopen(path, "r+");
+        fputc('A', f);
+        fclose(f);
+        ck_assert_int_eq(store_get(store, 5, files[i], &bytes, &len), -EBADMSG);
+        ck_assert_int_eq(truncate(path, 3), 0);
+        ck_assert_int_eq(store_get(store, 5, files[i], &bytes, &len), -EBADMSG);
+        ck_assert_int_eq(truncate(path, (off_t)1 << 40), 0);
+        ck_assert_int_eq(store_get(store, 5, files[i], &bytes, &len), -EBADMSG);
+        ck_assert_int_eq(unlink(path), 0);
+        ck_assert_int_eq(mkfifo(path, 0600), 0);
+        ck_assert_int_eq(store_get(store, 5, files[i], &bytes, &len), -EBADMSG);
+    }
     store_close(store);
 }
 END_TEST
@@ -315,6 +536,11 @@ int main(void)
     tcase_add_test(tc, store_open__says_what_it_cannot_open);
     tcase_add_test(tc, store_next_id__never_gives_a_number_twice);
     tcase_add_test(tc, store_scan__keeps_whole_jobs_and_removes_the_rest);
+    tcase_add_test(tc, store_next_id__passes_over_what_is_there);
+    tcase_add_loop_test(tc, store_scan__a_damaged_record_comes_back_from_its_spare_copy, 0, 5);
+    tcase_add_test(tc, store_scan__what_is_no_job_is_set_aside_and_counted);
+    tcase_add_test(tc, store_scan__a_disk_in_trouble_loses_no_job);
+    tcase_add_test(tc, store_get__what_is_damaged_is_not_given_out);
     tcase_add_test(tc, store_journal__appends_behind_what_is_good);
     suite_add_tcase(s, tc);
     return suite_run(s);
