@@ -59,16 +59,17 @@ static bool may_begin(const struct partition_task *task, enum partition_stage st
 static int prove_assignment(const struct partition_task *task, struct assignment *w,
                             struct partition_result *out, struct errmsg *err)
 {
-    struct proof proof;
+    struct groth16_ticket ticket;
 
     if (!may_begin(task, PARTITION_PROVING))
         return -ECANCELED;
-    int ret = groth16_prove(task->backend, task->srs, w, &proof, err);
+    int ret = groth16_prove_start(task->backend, task->srs, w, &ticket, err);
+    if (ret == 0)
+        ret = groth16_prove_finish(&ticket, out->proof, err);
     if (ret < 0)
         return ret;
-    out->report.transform_ms += task->backend->transform_ms;
-    out->report.msm_ms += task->backend->msm_ms;
-    proof_encode(out->proof, &proof);
+    out->report.transform_ms += ticket.transform_ms;
+    out->report.msm_ms += ticket.start_ms - ticket.transform_ms + ticket.finish_ms;
     return 0;
 }
 
@@ -102,8 +103,8 @@ static int attempt(const struct partition_task *task, const fr_t *inputs,
     if (ret < 0)
         return ret;
     start = now_ms();
-    ret = check_bytes(&task->srs->vk, inputs, public_inputs_len(c1_size(task->c1)), out->proof, valid,
-                      err);
+    ret = check_bytes(&task->srs->vk, inputs, public_inputs_len(c1_size(task->c1)), out->proof,
+                      valid, err);
     out->report.verify_ms += now_ms() - start;
     if (ret == 0 && !*valid)
         log_bad_attempt(task, out->attempts + 1, "it does not verify");
@@ -150,15 +151,16 @@ int partition_prove(const struct partition_task *task, struct partition_result *
     return 0;
 }
 
-int partition_verify_all(const struct c1 *c1, const struct vk *vk, const uint8_t *proofs, size_t len,
-                         bool *valid, struct errmsg *err)
+int partition_verify_all(const struct c1 *c1, const struct vk *vk, const uint8_t *proofs,
+                         size_t len, bool *valid, struct errmsg *err)
 {
     size_t inputs_len = public_inputs_len(c1_size(c1));
     bool all = true;
 
     if (len != (size_t)c1_partitions(c1) * PROOF_BYTES)
-        return errmsg_set(err, -EINVAL, "a proof of %zu bytes, this C1 has one of %u * %d = %u bytes",
-                          len, c1_partitions(c1), PROOF_BYTES, c1_partitions(c1) * PROOF_BYTES);
+        return errmsg_set(err, -EINVAL,
+                          "a proof of %zu bytes, this C1 has one of %u * %d = %u bytes", len,
+                          c1_partitions(c1), PROOF_BYTES, c1_partitions(c1) * PROOF_BYTES);
     for (uint32_t k = 0; k < c1_partitions(c1) && all; k++) {
         fr_t *inputs = NULL;
         int ret = expected_inputs(c1, k, &inputs, err);

@@ -1,14 +1,14 @@
 /*
- * What the prover asks of a machine: transforms and multi-scalar multiplications.
+ * What the prover asks of a machine: transforms and multi-scalar multiplications, or whole parts of a proof.
  *
- * A backend is created once for a node and proves one partition at a time; its functions are called by one
- * thread at a time and use as many threads or devices as they were given.
+ * A backend is created once for a node; its functions are called by one thread at a time and use as many threads or devices as they
+ * were given. What it needs beside parameters and slots is taken by groth16_prepare, so that a proof takes nothing.
  */
 #ifndef GPU_BACKEND_H
 #define GPU_BACKEND_H
 
 #include "gpu/curve.h"
-#include "numa/workers.h"
+#include "numa/arena.h"
 
 /* v is 2^log2_len elements, natural order in and out, in place. INVERSE multiplies by 1/len. COSET works
  * on g*H with g = 7: NTT_COSET takes coefficients to values on the coset, NTT_COSET_INVERSE back. */
@@ -18,6 +18,8 @@ struct backend;
 struct srs;
 struct assignment;
 struct groth16_sums;
+struct groth16_ticket;
+struct srs_counts;
 
 /* As in srs_options: bytes of a stage. */
 typedef void (*backend_progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
@@ -31,11 +33,19 @@ struct backend_ops {
                   size_t len, struct errmsg *err);
     int (*msm_g2)(struct backend *be, g2_t *out, const g2_affine_t *bases, const fr_t *scalars,
                   size_t len, struct errmsg *err);
-    /* NULL, or all of groth16_sums once counts are checked, by a backend that keeps parameters in memory of its own. `w` is
-     * not written to. -EBADMSG when a transform was wrong. */
-    int (*sums)(struct backend *be, const struct srs *srs, const struct assignment *w,
-                struct groth16_sums *out, struct errmsg *err);
-    /* NULL, or brings parameters where sums needs them, which does it unasked the first time. progress may be NULL. */
+    /* Bytes that msm_g1 and msm_g2 carve from the scratch for sums of up to `len` points. NULL: none. */
+    size_t (*msm_scratch_bytes)(const struct backend *be, size_t len);
+    /*
+     * start and finish: NULL, or the two parts of groth16_sums by a backend that does all of them itself; counts are checked
+     * already. `w` is not written to. The ticket is filled in but for `device`, which is the backend's own. start returns when
+     * the rows' values are not needed any more; -EBADMSG when a transform was wrong. After start has succeeded, finish or abort
+     * is called once.
+     */
+    int (*start)(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err);
+    int (*finish)(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err);
+    void (*abort)(struct backend *be, struct groth16_ticket *ticket);
+    /* NULL, or takes what proofs over these parameters need, which start does unasked the first time. No ticket is open.
+     * progress may be NULL. */
     int (*load)(struct backend *be, const struct srs *srs, backend_progress progress,
                 void *progress_ctx, struct errmsg *err);
     void (*destroy)(struct backend *be);
@@ -45,12 +55,21 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     struct workers *workers; /* borrowed */
-    double transform_ms, msm_ms; /* what the last groth16_sums took, for reports */
+    /* Proofs that may be begun and not finished at a time; of more than one, one may be in start and the others in finish, on
+     * threads of their own. 0 is 1. */
+    unsigned tickets;
+    struct arena *scratch;     /* borrowed, or own_scratch; NULL: made when it is needed */
+    struct arena *own_scratch; /* goes with the backend */
 };
 
 /* The CPU backend on `workers` (borrowed; NULL: the calling thread alone). */
 int backend_cpu_create(struct workers *workers, struct backend **out, struct errmsg *err);
 
+/* Makes sure that `bytes` can be carved from be->scratch: by making one, if there is none that is somebody else's. 0 or -ENOMEM. */
+int backend_reserve(struct backend *be, size_t bytes, struct errmsg *err);
+
 void backend_destroy(struct backend *be);
+/* What backend_destroy does beside destroy(): for a backend in the caller's storage. */
+void backend_fini(struct backend *be);
 
 #endif

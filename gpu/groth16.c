@@ -10,12 +10,11 @@
 #include "gpu/groth16.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include "gpu/domain.h"
-#include "numa/memory.h"
 
 #define CHUNK 16384
 
@@ -84,33 +83,28 @@ static fr_t vanishing_inverse(uint32_t log2_domain)
 }
 
 /* The coefficients of h come to stand in w->a; w->b is overwritten. */
-static int compute_h(struct backend *be, struct assignment *w, struct errmsg *err)
+static int compute_h(struct backend *be, struct assignment *w, fr_t *c, struct errmsg *err)
 {
     size_t m = (size_t)1 << w->log2_domain;
-    fr_t *c = memory_alloc(m, sizeof(*c));
-
-    if (!c)
-        return errmsg_set(err, -ENOMEM, "no memory for the domain of %zu elements", m);
     struct vectors v = {.out = c, .x = w->a, .y = w->b, .len = m};
+
     vectors_run(be, &v, multiply_chunk);
     int ret = transform_rows(be, w, c, err);
     if (ret < 0)
-        goto out;
+        return ret;
     v.out = w->a;
     vectors_run(be, &v, multiply_chunk);
     ret = be->ops->ntt(be, w->a, w->log2_domain, NTT_COSET_INVERSE, err);
     if (ret < 0)
-        goto out;
+        return ret;
     v = (struct vectors){
         .out = w->a, .x = w->a, .y = c, .len = m, .factor = vanishing_inverse(w->log2_domain)};
     vectors_run(be, &v, subtract_scale_chunk);
     /* h has degree m - 2 at most, whatever the assignment: else a transform was wrong. */
     if (!fr_is_zero(&w->a[m - 1]))
-        ret = errmsg_set(err, -EBADMSG, "h has a coefficient too many: %s transforms are wrong",
-                         be->ops->name);
-out:
-    free(c);
-    return ret;
+        return errmsg_set(err, -EBADMSG, "h has a coefficient too many: %s transforms are wrong",
+                          be->ops->name);
+    return 0;
 }
 
 static int check_count(const char *what, uint64_t found, uint64_t wanted, struct errmsg *err)
@@ -171,11 +165,11 @@ static int sum_variables(struct backend *be, const struct srs *srs, const struct
 
     if (ret < 0)
         return ret;
-    fr_t *scalars = memory_alloc(len, sizeof(*scalars));
-    if (!scalars)
-        return errmsg_set(err, -ENOMEM, "no memory for %zu scalars", len);
+    size_t mark = arena_mark(be->scratch);
+    fr_t *scalars =
+        arena_carve(be->scratch, len * sizeof(*scalars)); /* groth16_prepare saw to it */
     ret = sum_dense(be, srs, w, scalars, out, err);
-    free(scalars);
+    arena_rewind(be->scratch, mark);
     return ret;
 }
 
@@ -187,27 +181,104 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+/* ---- what a proof needs ---- */
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* First c beside a and b, then the gathered scalars and what a sum needs. */
+size_t groth16_scratch_bytes(const struct backend *be, const struct srs_counts *n)
+{
+    size_t longest = larger(larger(n->h, n->l), larger(n->a, n->b)), sum = 0;
+
+    if (be->ops->start)
+        return 0;
+    if (be->ops->msm_scratch_bytes)
+        sum = be->ops->msm_scratch_bytes(be, longest);
+    return larger(arena_carved_bytes((n->h + 1) * sizeof(fr_t)),
+                  arena_carved_bytes(larger(n->a, n->b) * sizeof(fr_t)) + sum);
+}
+
+int groth16_prepare(struct backend *be, const struct srs *srs, backend_progress progress,
+                    void *progress_ctx, struct errmsg *err)
+{
+    const struct srs_counts n = {
+        .h = srs->h_len, .l = srs->l_len, .a = srs->a_len, .b = srs->b_len};
+    size_t bytes = groth16_scratch_bytes(be, &n);
+    int ret = bytes ? backend_reserve(be, bytes, err) : 0;
+
+    if (ret == 0 && be->ops->load)
+        ret = be->ops->load(be, srs, progress, progress_ctx, err);
+    return ret;
+}
+
+/* ---- the two steps ---- */
+
+/* h, and the sum over it. */
+static int start(struct groth16_ticket *t, struct errmsg *err)
+{
+    struct backend *be = t->be;
+    size_t mark = arena_mark(be->scratch);
+    double begin = now_ms();
+
+    fr_t *c = arena_carve(be->scratch, sizeof(*c) << t->w->log2_domain);
+    int ret = compute_h(be, t->w, c, err);
+    arena_rewind(be->scratch, mark);
+    t->transform_ms = now_ms() - begin;
+    if (ret == 0)
+        ret = be->ops->msm_g1(be, &t->sums.h, t->srs->h, t->w->a, t->srs->h_len, err);
+    return ret;
+}
+
+int groth16_prove_start(struct backend *be, const struct srs *srs, struct assignment *w,
+                        struct groth16_ticket *ticket, struct errmsg *err)
+{
+    double begin = now_ms();
+    int ret = check_counts(srs, w, err);
+
+    if (ret == 0 && !be->ops->start)
+        ret = groth16_prepare(be, srs, NULL, NULL, err);
+    if (ret < 0)
+        return ret;
+    *ticket = (struct groth16_ticket){.be = be, .srs = srs, .w = w};
+    ret = be->ops->start ? be->ops->start(be, ticket, err) : start(ticket, err);
+    ticket->start_ms = now_ms() - begin;
+    return ret;
+}
+
+/* The remaining sums. */
+static int finish_sums(struct groth16_ticket *t, struct errmsg *err)
+{
+    double begin = now_ms();
+    int ret = t->be->ops->finish ? t->be->ops->finish(t->be, t, err)
+                                 : sum_variables(t->be, t->srs, t->w, &t->sums, err);
+
+    t->finish_ms = now_ms() - begin;
+    return ret;
+}
+
+void groth16_prove_abort(struct groth16_ticket *t)
+{
+    if (t->be->ops->abort)
+        t->be->ops->abort(t->be, t);
+}
+
 int groth16_sums(struct backend *be, const struct srs *srs, struct assignment *w,
                  struct groth16_sums *out, struct errmsg *err)
 {
-    struct groth16_sums sums = {0};
-    double start = now_ms();
-    int ret = check_counts(srs, w, err);
+    struct groth16_ticket ticket;
+    int ret = groth16_prove_start(be, srs, w, &ticket, err);
 
-    if (ret == 0 && be->ops->sums)
-        return be->ops->sums(be, srs, w, out, err);
     if (ret == 0)
-        ret = compute_h(be, w, err);
-    be->transform_ms = now_ms() - start;
+        ret = finish_sums(&ticket, err);
     if (ret == 0)
-        ret = be->ops->msm_g1(be, &sums.h, srs->h, w->a, srs->h_len, err);
-    if (ret == 0)
-        ret = sum_variables(be, srs, w, &sums, err);
-    be->msm_ms = now_ms() - start - be->transform_ms;
-    if (ret == 0)
-        *out = sums;
+        *out = ticket.sums;
     return ret;
 }
+
+/* ---- a proof of its sums ---- */
 
 static void g1_add_affine(g1_t *out, const g1_affine_t *p)
 {
@@ -283,31 +354,47 @@ static int draw_scalar(fr_t *out, struct errmsg *err)
     return 0;
 }
 
-int groth16_prove(struct backend *be, const struct srs *srs, struct assignment *w,
-                  struct proof *out, struct errmsg *err)
+/* What leaves here is read back first: a proof that cannot be decoded shows a fault of this machine. */
+static int encode(const struct groth16_ticket *t, const fr_t *r, const fr_t *s,
+                  uint8_t out[PROOF_BYTES], struct errmsg *err)
 {
-    struct groth16_sums sums;
     struct proof proof, again;
     uint8_t bytes[PROOF_BYTES];
+
+    groth16_assemble(&t->srs->vk, &t->sums, r, s, &proof);
+    proof_encode(bytes, &proof);
+    int ret = proof_decode(&again, bytes, err);
+    if (ret < 0)
+        return errmsg_prefix(err, ret, "the proof just made");
+    memcpy(out, bytes, PROOF_BYTES);
+    return 0;
+}
+
+int groth16_prove_finish(struct groth16_ticket *ticket, uint8_t proof[PROOF_BYTES],
+                         struct errmsg *err)
+{
     fr_t r = {0}, s = {0};
-    int ret = groth16_sums(be, srs, w, &sums, err);
+    int ret = finish_sums(ticket, err);
 
     if (ret == 0)
         ret = draw_scalar(&r, err);
     if (ret == 0)
         ret = draw_scalar(&s, err);
-    if (ret < 0)
-        goto out;
-    groth16_assemble(&srs->vk, &sums, &r, &s, &proof);
-    /* What leaves here is read back first: a proof that cannot be decoded shows a fault of this machine. */
-    proof_encode(bytes, &proof);
-    ret = proof_decode(&again, bytes, err);
-    if (ret < 0)
-        errmsg_prefix(err, ret, "the proof just made");
-    else
-        *out = again;
-out:
+    if (ret == 0)
+        ret = encode(ticket, &r, &s, proof, err);
     explicit_bzero(&r, sizeof(r));
     explicit_bzero(&s, sizeof(s));
     return ret;
+}
+
+int groth16_prove(struct backend *be, const struct srs *srs, struct assignment *w,
+                  struct proof *out, struct errmsg *err)
+{
+    struct groth16_ticket ticket;
+    uint8_t bytes[PROOF_BYTES];
+    int ret = groth16_prove_start(be, srs, w, &ticket, err);
+
+    if (ret == 0)
+        ret = groth16_prove_finish(&ticket, bytes, err);
+    return ret == 0 ? proof_decode(out, bytes, err) : ret;
 }

@@ -83,7 +83,7 @@ const char *arena_pages_name(enum arena_pages pages)
     return rungs[pages].name;
 }
 
-const struct arena_info *arena_info(const struct arena *a)
+const struct arena_info *arena_get_info(const struct arena *a)
 {
     return &a->info;
 }

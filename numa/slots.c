@@ -77,7 +77,7 @@ int slots_create(struct arena *arena, const struct slots_shape *shape, struct sl
         slots_destroy(s);
         arena_rewind(arena, mark);
         return errmsg_set(err, -ENOMEM, "slots of %zu bytes do not fit an arena that has %zu left",
-                          slots_bytes(shape), arena_info(arena)->bytes - mark);
+                          slots_bytes(shape), arena_get_info(arena)->bytes - mark);
     }
     *out = s;
     return 0;

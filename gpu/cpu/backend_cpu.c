@@ -7,35 +7,62 @@
 #include "gpu/backend.h"
 #include "gpu/cpu/msm.h"
 #include "gpu/cpu/ntt.h"
+#include "gpu/srs.h"
 
 struct backend_cpu {
     struct backend base;
     struct ntt_plan *plan; /* of the last length asked for; NULL at first */
 };
 
+/* The plan for this length comes to stand in cpu->plan. */
+static int make_plan(struct backend_cpu *cpu, uint32_t log2_len, struct errmsg *err)
+{
+    if (cpu->plan && ntt_plan_log2_len(cpu->plan) == log2_len)
+        return 0;
+    ntt_plan_destroy(cpu->plan);
+    cpu->plan = NULL;
+    return ntt_plan_create(log2_len, cpu->base.workers, &cpu->plan, err);
+}
+
 static int cpu_ntt(struct backend *be, fr_t *v, uint32_t log2_len, enum ntt_kind kind,
                    struct errmsg *err)
 {
     struct backend_cpu *cpu = (struct backend_cpu *)be;
+    int ret = make_plan(cpu, log2_len, err);
 
-    if (cpu->plan && ntt_plan_log2_len(cpu->plan) != log2_len) {
-        ntt_plan_destroy(cpu->plan);
-        cpu->plan = NULL;
-    }
-    if (!cpu->plan) {
-        int ret = ntt_plan_create(log2_len, be->workers, &cpu->plan, err);
-        if (ret < 0)
-            return ret;
-    }
-    ntt_run(cpu->plan, be->workers, v, kind);
-    return 0;
+    if (ret == 0)
+        ntt_run(cpu->plan, be->workers, v, kind);
+    return ret;
+}
+
+static int cpu_load(struct backend *be, const struct srs *srs, backend_progress progress,
+                    void *progress_ctx, struct errmsg *err)
+{
+    (void)progress, (void)progress_ctx; /* a moment */
+    /* h has a point less than the domain */
+    return make_plan((struct backend_cpu *)be, 63 - (uint32_t)__builtin_clzll(srs->h_len + 1), err);
+}
+
+static size_t cpu_msm_scratch_bytes(const struct backend *be, size_t len)
+{
+    return msm_scratch_bytes(&group_g2, len, workers_count(be->workers)); /* the larger points */
+}
+
+static int run_msm(struct backend *be, struct msm_task *task, union point *out, struct errmsg *err)
+{
+    int ret = backend_reserve(be, cpu_msm_scratch_bytes(be, task->len), err);
+
+    task->workers = be->workers;
+    task->scratch = be->scratch;
+    return ret < 0 ? ret : msm_run(task, out, err);
 }
 
 static int cpu_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases, const fr_t *scalars,
                       size_t len, struct errmsg *err)
 {
+    struct msm_task task = {.group = &group_g1, .bases = bases, .scalars = scalars, .len = len};
     union point sum;
-    int ret = msm_run(&group_g1, be->workers, &sum, bases, scalars, len, err);
+    int ret = run_msm(be, &task, &sum, err);
 
     if (ret == 0)
         *out = sum.g1;
@@ -45,8 +72,9 @@ static int cpu_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases, c
 static int cpu_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, const fr_t *scalars,
                       size_t len, struct errmsg *err)
 {
+    struct msm_task task = {.group = &group_g2, .bases = bases, .scalars = scalars, .len = len};
     union point sum;
-    int ret = msm_run(&group_g2, be->workers, &sum, bases, scalars, len, err);
+    int ret = run_msm(be, &task, &sum, err);
 
     if (ret == 0)
         *out = sum.g2;
@@ -66,6 +94,8 @@ static const struct backend_ops cpu_ops = {
     .ntt = cpu_ntt,
     .msm_g1 = cpu_msm_g1,
     .msm_g2 = cpu_msm_g2,
+    .msm_scratch_bytes = cpu_msm_scratch_bytes,
+    .load = cpu_load,
     .destroy = cpu_destroy,
 };
 

@@ -14,7 +14,6 @@
 
 #include "gpu/cpu/bucket_sum.h"
 #include "gpu/cpu/digits.h"
-#include "numa/memory.h"
 
 #define CHUNK 16384 /* scalars that are classified at a time */
 /* Scalars through the windows at a time: 36 bytes each, and 8 more for each thread. */
@@ -42,6 +41,7 @@ struct sorter {
 struct msm {
     const struct group *group;
     struct workers *workers;
+    struct arena *scratch;
     const void *bases;
     const fr_t *scalars;
     size_t len;
@@ -207,45 +207,38 @@ static int ranges_init(struct msm *m)
     return 0;
 }
 
-static void slab_free(struct msm *m)
-{
-    for (unsigned t = 0; t < m->threads; t++) {
-        struct sorter *s = &m->sorters[t];
-        free(s->refs);
-        free(s->digits);
-        free(s->start);
-        free(s->bucket_sums);
-        s->refs = NULL;
-        s->digits = NULL;
-        s->start = NULL;
-        s->bucket_sums = NULL;
-    }
-    free(m->wide);
-    free(m->wide_index);
-    free(m->ranges);
-    m->wide = NULL;
-    m->wide_index = NULL;
-    m->ranges = NULL;
-}
-
 static int sorter_alloc(const struct msm *m, struct sorter *s)
 {
-    s->refs = memory_alloc(m->wide_len + 1, sizeof(*s->refs));
-    s->digits = memory_alloc(m->wide_len + 1, sizeof(*s->digits));
-    s->start = malloc((m->buckets_max + 2) * sizeof(*s->start));
-    s->bucket_sums = memory_alloc(m->buckets_max, m->group->affine_bytes);
+    s->refs = arena_carve(m->scratch, (m->wide_len + 1) * sizeof(*s->refs));
+    s->digits = arena_carve(m->scratch, (m->wide_len + 1) * sizeof(*s->digits));
+    s->start = arena_carve(m->scratch, (m->buckets_max + 2) * sizeof(*s->start));
+    s->bucket_sums = arena_carve(m->scratch, m->buckets_max * m->group->affine_bytes);
     return s->refs && s->digits && s->start && s->bucket_sums ? 0 : -ENOMEM;
 }
 
 static int slab_alloc(struct msm *m)
 {
     digits_init(&m->digits, msm_window_bits(m->wide_len));
-    m->wide = memory_alloc(m->wide_len + 1, sizeof(*m->wide));
-    m->wide_index = memory_alloc(m->wide_len + 1, sizeof(*m->wide_index));
+    m->wide = arena_carve(m->scratch, (m->wide_len + 1) * sizeof(*m->wide));
+    m->wide_index = arena_carve(m->scratch, (m->wide_len + 1) * sizeof(*m->wide_index));
     int ret = m->wide && m->wide_index ? ranges_init(m) : -ENOMEM;
     for (unsigned t = 0; ret == 0 && t < m->threads; t++)
         ret = sorter_alloc(m, &m->sorters[t]);
     return ret;
+}
+
+/* What slab_alloc carves for the longest slab, whose windows have the most buckets. */
+size_t msm_scratch_bytes(const struct group *group, size_t len, unsigned threads)
+{
+    size_t slab = min_size(len, SLAB_MAX), room = slab + 1;
+    size_t buckets = (size_t)1 << (msm_window_bits(slab) - 1);
+    size_t sorter = arena_carved_bytes(room * sizeof(base_ref)) +
+                    arena_carved_bytes(room * sizeof(int32_t)) +
+                    arena_carved_bytes((buckets + 2) * sizeof(uint32_t)) +
+                    arena_carved_bytes(buckets * group->affine_bytes);
+
+    return arena_carved_bytes(room * sizeof(struct recoded)) +
+           arena_carved_bytes(room * sizeof(uint32_t)) + threads * sorter;
 }
 
 /* out += the sum over the windows of 2^(bits * window) * (the sum of the window's ranges). */
@@ -266,6 +259,7 @@ static void windows_join(const struct msm *m, union point *out)
 
 static int slab_run(struct msm *m, union point *out)
 {
+    size_t mark = arena_mark(m->scratch);
     int ret = slab_alloc(m);
 
     if (ret < 0)
@@ -276,7 +270,9 @@ static int slab_run(struct msm *m, union point *out)
         windows_join(m, out);
     }
 out:
-    slab_free(m);
+    free(m->ranges);
+    m->ranges = NULL;
+    arena_rewind(m->scratch, mark);
     return ret;
 }
 
@@ -324,25 +320,28 @@ static int msm_init(struct msm *m, size_t chunks)
     return 0;
 }
 
-int msm_run(const struct group *group, struct workers *workers, union point *out, const void *bases,
-            const fr_t *scalars, size_t len, struct errmsg *err)
+int msm_run(const struct msm_task *task, union point *out, struct errmsg *err)
 {
-    struct msm m = {
-        .group = group, .workers = workers, .bases = bases, .scalars = scalars, .len = len};
-    size_t chunks = (len + CHUNK - 1) / CHUNK;
+    struct msm m = {.group = task->group,
+                    .workers = task->workers,
+                    .scratch = task->scratch,
+                    .bases = task->bases,
+                    .scalars = task->scalars,
+                    .len = task->len};
+    size_t chunks = (m.len + CHUNK - 1) / CHUNK;
     union point sum = {0};
 
-    if (len > MSM_LEN_MAX)
-        return errmsg_set(err, -EINVAL, "%zu points in one sum: too many", len);
+    if (m.len > MSM_LEN_MAX)
+        return errmsg_set(err, -EINVAL, "%zu points in one sum: too many", m.len);
     int ret = msm_init(&m, chunks);
     if (ret == 0) {
-        workers_run(workers, chunks, chunk_count, &m);
+        workers_run(m.workers, chunks, chunk_count, &m);
         ret = slabs_run(&m, chunks, &sum);
     }
     for (unsigned t = 0; ret == 0 && t < m.threads; t++)
-        group->add(&sum, &m.sorters[t].unit_sum);
+        m.group->add(&sum, &m.sorters[t].unit_sum);
     if (ret == 0)
         *out = sum;
     msm_fini(&m);
-    return ret ? errmsg_set(err, ret, "no memory for a sum of %zu points", len) : 0;
+    return ret ? errmsg_set(err, ret, "no memory for a sum of %zu points", m.len) : 0;
 }

@@ -7,14 +7,25 @@
 #define GPU_CPU_MSM_H
 
 #include "gpu/cpu/group.h"
-#include "numa/workers.h"
+#include "numa/arena.h"
 
 /* Most points in one call: an index and a sign share 32 bits. */
 #define MSM_LEN_MAX ((size_t)1 << 31)
 
-/* bases are affine points of `group`. Returns 0, -EINVAL when len is above MSM_LEN_MAX, -ENOMEM. */
-int msm_run(const struct group *group, struct workers *workers, union point *out, const void *bases,
-            const fr_t *scalars, size_t len, struct errmsg *err);
+struct msm_task {
+    const struct group *group;
+    struct workers *workers; /* may be NULL */
+    struct arena *scratch;   /* of which msm_scratch_bytes are carved, and given back */
+    const void *bases;       /* affine points of `group` */
+    const fr_t *scalars;
+    size_t len;
+};
+
+/* Returns 0, -EINVAL when len is above MSM_LEN_MAX, -ENOMEM. */
+int msm_run(const struct msm_task *task, union point *out, struct errmsg *err);
+
+/* Scratch memory for sums of up to `len` points. */
+size_t msm_scratch_bytes(const struct group *group, size_t len, unsigned threads);
 
 /* Bits of the windows for `len` scalars of full width. */
 unsigned msm_window_bits(size_t len);

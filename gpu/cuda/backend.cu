@@ -122,10 +122,15 @@ static int cuda_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, 
     return host_msm<fp2>(*cuda_of(be), out, bases, scalars, len, err);
 }
 
-static int cuda_sums(struct backend *be, const struct srs *srs, const struct assignment *w,
-                     struct groth16_sums *out, struct errmsg *err)
+/* All of it at once: the rows' values are free, and nothing is left to do for finish. */
+static int cuda_start(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err)
 {
-    return cuda_of(be)->on.sums(srs, w, out, err);
+    return cuda_of(be)->on.sums(ticket->srs, ticket->w, &ticket->sums, err);
+}
+
+static int cuda_finish(struct backend *, struct groth16_ticket *, struct errmsg *)
+{
+    return 0;
 }
 
 static int cuda_load(struct backend *be, const struct srs *srs, backend_progress progress,
@@ -140,8 +145,10 @@ static void cuda_destroy(struct backend *be)
     delete cuda_of(be);
 }
 
-static const struct backend_ops cuda_ops = {"cuda",    cuda_ntt,  cuda_msm_g1, cuda_msm_g2,
-                                            cuda_sums, cuda_load, cuda_destroy};
+static const struct backend_ops cuda_ops = {"cuda",     cuda_ntt,    cuda_msm_g1,
+                                            cuda_msm_g2, nullptr,     cuda_start,
+                                            cuda_finish, nullptr,     cuda_load,
+                                            cuda_destroy};
 
 extern "C" __attribute__((visibility("default"))) int backend_cuda_open(uint32_t abi, int device,
                                                                         struct workers *workers,

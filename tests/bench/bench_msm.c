@@ -21,13 +21,20 @@ struct summing {
 static int sum(void *ctx)
 {
     const struct summing *s = ctx;
-    struct workers *workers = NULL;
+    struct msm_task task = {
+        .group = s->group, .bases = s->bases, .scalars = s->scalars, .len = LEN};
+    struct arena_options opt = {.node = ARENA_ANY_NODE};
     union point out;
-    int ret = workers_create(s->threads, &workers, NULL);
+    int ret = workers_create(s->threads, &task.workers, NULL);
 
+    opt.bytes = msm_scratch_bytes(s->group, LEN, workers_count(task.workers));
+    opt.workers = task.workers;
     if (ret == 0)
-        ret = msm_run(s->group, workers, &out, s->bases, s->scalars, LEN, NULL);
-    workers_destroy(workers);
+        ret = arena_create(&opt, &task.scratch, NULL);
+    if (ret == 0)
+        ret = msm_run(&task, &out, NULL);
+    arena_destroy(task.scratch);
+    workers_destroy(task.workers);
     return ret;
 }
 

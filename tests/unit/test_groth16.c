@@ -168,9 +168,101 @@ START_TEST(groth16_sums__notice_a_wrong_transform)
     ck_assert_int_eq(backend_cpu_create(NULL, &honest, NULL), 0);
     ops = *honest->ops;
     ops.ntt = faulty_ntt;
+    ops.load = NULL; /* would look for a plan in *honest */
     ck_assert_int_eq(groth16_sums(&faulty, &t->srs, &t->w, &sums, &err), -EBADMSG);
     ck_assert_ptr_nonnull(strstr(err.text, "transforms are wrong"));
+    ck_assert_uint_eq(arena_mark(faulty.scratch), 0);
+    backend_fini(&faulty);
     backend_destroy(honest);
+    toy_destroy(t);
+}
+END_TEST
+
+static void expect_valid(const struct toy *t, const uint8_t bytes[PROOF_BYTES])
+{
+    struct proof proof;
+    bool valid = false;
+
+    ck_assert_int_eq(proof_decode(&proof, bytes, NULL), 0);
+    ck_assert_int_eq(
+        groth16_verify(&t->srs.vk, t->w.inputs + 1, t->w.n_inputs - 1, &proof, &valid, NULL), 0);
+    ck_assert(valid);
+}
+
+/* Between the two steps the rows' memory belongs to somebody else. */
+START_TEST(groth16_prove_finish__needs_no_rows)
+{
+    struct random rng;
+    struct toy *t = make_toy(8, &rng);
+    struct backend *be = NULL;
+    struct groth16_ticket ticket;
+    uint8_t proof[PROOF_BYTES];
+
+    ck_assert_int_eq(backend_cpu_create(NULL, &be, NULL), 0);
+    ck_assert_int_eq(groth16_prove_start(be, &t->srs, &t->w, &ticket, NULL), 0);
+    memset(t->w.a, 0x55, sizeof(fr_t) << t->w.log2_domain);
+    memset(t->w.b, 0x55, sizeof(fr_t) << t->w.log2_domain);
+    ck_assert_int_eq(groth16_prove_finish(&ticket, proof, NULL), 0);
+    expect_valid(t, proof);
+    ck_assert(ticket.start_ms > 0 && ticket.finish_ms > 0);
+    ck_assert(ticket.transform_ms <= ticket.start_ms);
+    backend_destroy(be);
+    toy_destroy(t);
+}
+END_TEST
+
+START_TEST(groth16_prove_abort__leaves_the_backend_as_it_was)
+{
+    struct random rng;
+    struct toy *t = make_toy(7, &rng);
+    struct backend *be = NULL;
+    struct groth16_ticket ticket;
+    uint8_t proof[PROOF_BYTES];
+
+    ck_assert_int_eq(backend_cpu_create(NULL, &be, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        toy_fill_rows(t);
+        ck_assert_int_eq(groth16_prove_start(be, &t->srs, &t->w, &ticket, NULL), 0);
+        ck_assert_uint_eq(arena_mark(be->scratch), 0);
+        if (i < 2)
+            groth16_prove_abort(&ticket);
+    }
+    ck_assert_int_eq(groth16_prove_finish(&ticket, proof, NULL), 0);
+    expect_valid(t, proof);
+    backend_destroy(be);
+    toy_destroy(t);
+}
+END_TEST
+
+/* As much scratch as it says is enough, and a page less is too little, which is said before anything is touched. */
+START_TEST(groth16_scratch_bytes__exactly)
+{
+    struct random rng;
+    struct toy *t = make_toy(9, &rng);
+    struct backend *be = NULL;
+    struct arena_options opt = {.node = ARENA_ANY_NODE, .largest = ARENA_4KIB};
+    struct groth16_ticket ticket;
+    struct arena *arena = NULL;
+    uint8_t proof[PROOF_BYTES];
+    struct errmsg err;
+
+    ck_assert_int_eq(backend_cpu_create(NULL, &be, NULL), 0);
+    const struct srs_counts n = {
+        .h = t->srs.h_len, .l = t->srs.l_len, .a = t->srs.a_len, .b = t->srs.b_len};
+    opt.bytes = groth16_scratch_bytes(be, &n);
+    ck_assert_int_eq(arena_create(&opt, &arena, NULL), 0);
+    be->scratch = arena;
+    ck_assert_ptr_nonnull(arena_carve(arena, 1));
+    ck_assert_int_eq(groth16_prove_start(be, &t->srs, &t->w, &ticket, &err), -ENOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "scratch"));
+    arena_rewind(arena, 0);
+    ck_assert_int_eq(groth16_prepare(be, &t->srs, NULL, NULL, NULL), 0);
+    ck_assert_int_eq(groth16_prove_start(be, &t->srs, &t->w, &ticket, NULL), 0);
+    ck_assert_int_eq(groth16_prove_finish(&ticket, proof, NULL), 0);
+    expect_valid(t, proof);
+    ck_assert_ptr_null(be->own_scratch);
+    backend_destroy(be);
+    arena_destroy(arena);
     toy_destroy(t);
 }
 END_TEST
@@ -188,6 +280,9 @@ int main(void)
     tcase_add_test(tc, groth16_prove__false_row_makes_an_invalid_proof);
     tcase_add_loop_test(tc, groth16_sums__refuse_parameters_of_another_circuit, 0, 5);
     tcase_add_test(tc, groth16_sums__notice_a_wrong_transform);
+    tcase_add_test(tc, groth16_prove_finish__needs_no_rows);
+    tcase_add_test(tc, groth16_prove_abort__leaves_the_backend_as_it_was);
+    tcase_add_test(tc, groth16_scratch_bytes__exactly);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }

@@ -64,6 +64,24 @@ static void bases_free(struct bases *b)
     free(b->g2);
 }
 
+/* msm_run with exactly the scratch that it asks for. */
+static void run(const struct group *group, struct workers *workers, union point *sum,
+                const void *bases, const fr_t *scalars, size_t len)
+{
+    const struct arena_options opt = {.bytes =
+                                          msm_scratch_bytes(group, len, workers_count(workers)),
+                                      .node = ARENA_ANY_NODE,
+                                      .largest = ARENA_4KIB};
+    struct msm_task task = {
+        .group = group, .workers = workers, .bases = bases, .scalars = scalars, .len = len};
+
+    ck_assert_int_eq(arena_create(&opt, &task.scratch, NULL), 0);
+    ck_assert_uint_eq(arena_get_info(task.scratch)->bytes, opt.bytes);
+    ck_assert_int_eq(msm_run(&task, sum, NULL), 0);
+    ck_assert_uint_eq(arena_mark(task.scratch), 0);
+    arena_destroy(task.scratch);
+}
+
 static void check_sum(const struct bases *b, const fr_t *scalars, size_t len,
                       struct workers *workers)
 {
@@ -76,11 +94,11 @@ static void check_sum(const struct bases *b, const fr_t *scalars, size_t len,
         fr_mul(&term, &scalars[i], &b->logs[i]);
         fr_add(&log, &log, &term);
     }
-    ck_assert_int_eq(msm_run(&group_g1, workers, &sum, b->g1, scalars, len, NULL), 0);
+    run(&group_g1, workers, &sum, b->g1, scalars, len);
     blst_p1_to_affine(&p, &sum.g1);
     p_want = g1_of(&log);
     ck_assert_mem_eq(&p, &p_want, sizeof(p));
-    ck_assert_int_eq(msm_run(&group_g2, workers, &sum, b->g2, scalars, len, NULL), 0);
+    run(&group_g2, workers, &sum, b->g2, scalars, len);
     blst_p2_to_affine(&q, &sum.g2);
     q_want = g2_of(&log);
     ck_assert_mem_eq(&q, &q_want, sizeof(q));
@@ -215,10 +233,11 @@ END_TEST
 
 START_TEST(msm__refuses_what_does_not_fit_its_indices)
 {
+    const struct msm_task task = {.group = &group_g1, .len = MSM_LEN_MAX + 1};
     union point sum;
     struct errmsg err;
 
-    ck_assert_int_eq(msm_run(&group_g1, NULL, &sum, NULL, NULL, MSM_LEN_MAX + 1, &err), -EINVAL);
+    ck_assert_int_eq(msm_run(&task, &sum, &err), -EINVAL);
 }
 END_TEST
 
