@@ -38,6 +38,7 @@ void job_put(struct job *job)
     free(job->name);
     free(job->error);
     free(job->ready);
+    free(job->refusal);
     free(job);
 }
 
@@ -463,7 +464,6 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
 
     if (!jobs)
         return errmsg_set(err, -ENOMEM, "no memory for the job table");
-    pthread_mutex_init(&jobs->judging, NULL);
     pthread_mutex_init(&jobs->disk, NULL);
     pthread_mutex_init(&jobs->lock, NULL);
     pthread_cond_init(&jobs->closed, NULL);
@@ -500,7 +500,6 @@ void jobs_close(struct jobs *jobs)
     pthread_cond_destroy(&jobs->closed);
     pthread_mutex_destroy(&jobs->lock);
     pthread_mutex_destroy(&jobs->disk);
-    pthread_mutex_destroy(&jobs->judging);
     free(jobs);
 }
 
@@ -778,6 +777,9 @@ static void forget_stray_records(struct jobs *jobs)
 void jobs_tick(struct jobs *jobs)
 {
     forget_stray_records(jobs);
+    pthread_mutex_lock(&jobs->disk);
+    start_accepted(jobs);
+    pthread_mutex_unlock(&jobs->disk);
     runs_retry(jobs);
     forget_old(jobs);
     forget_debris(jobs);
@@ -1038,18 +1040,6 @@ static bool move_submits(const struct job *job, const char *name)
            !job_name_is_temporary(name);
 }
 
-static int rename_and_submit(struct jobs *jobs, uint64_t id, const char *name)
-{
-    struct upload *u = NULL;
-    int ret = upload_open_for_rename(jobs, id, &u);
-
-    if (ret < 0)
-        return ret;
-    ret = upload_rename(u, name);
-    upload_close(u, false);
-    return ret;
-}
-
 enum move { MOVE_NOTHING, MOVE_PLAIN, MOVE_SUBMITS };
 
 /* With disk and lock: what kind of move it is, or a negative errno. */
@@ -1068,8 +1058,8 @@ int jobs_rename(struct jobs *jobs, uint64_t id, const char *name)
 {
     int ret = check_name(name);
 
-    if (ret < 0)
-        return ret;
+    if (ret < 0) /* rename(2)'s EINVAL is about a directory into itself, and mv says that */
+        return ret == -EINVAL ? -EPERM : ret;
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
     struct job *job = live_job(jobs, id);
@@ -1079,11 +1069,11 @@ int jobs_rename(struct jobs *jobs, uint64_t id, const char *name)
     pthread_mutex_unlock(&jobs->lock);
     if (kind == MOVE_PLAIN)
         ret = rename_plain(jobs, job, name);
+    if (kind == MOVE_SUBMITS)
+        ret = accept_renamed(jobs, job, name);
     pthread_mutex_unlock(&jobs->disk);
     if (kind < 0)
         return kind;
-    if (kind == MOVE_SUBMITS)
-        ret = rename_and_submit(jobs, id, name);
     pthread_mutex_lock(&jobs->lock);
     job_put(job);
     pthread_mutex_unlock(&jobs->lock);

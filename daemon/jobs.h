@@ -3,7 +3,8 @@
  *
  * Files arrive here as uploads, are judged, become jobs, get their partition proofs and end. Every
  * change that a user was told of is on disk before the call returns (design 6). Disk work happens
- * outside the table's lock. Every function may be called from any thread; none waits for a proof.
+ * outside the table's lock. Every function may be called from any thread; none waits for a proof. What
+ * begins with upload_ may read a whole document, and so take seconds; the rest is quick.
  */
 #ifndef DAEMON_JOBS_H
 #define DAEMON_JOBS_H
@@ -67,9 +68,13 @@ int jobs_report(struct jobs *jobs, uint64_t id, char **json); /* done and failed
 /* ---- a user's changes ---- */
 /* Cancels an unfinished job, forgets an ended one, drops a file. */
 int jobs_remove(struct jobs *jobs, uint64_t id);
-/* Identity stays. From a temporary to a final name: judges and submits (-EBADMSG, -EINVAL as
- * upload_judge; then the file keeps its old name). A target that has ended is replaced; one that has
- * not: -EBUSY. -EINVAL for a reserved name. */
+/* Identity stays. From a temporary to a final name: submits, by what upload_judge has found: this call
+ * reads no document. -EBADMSG, -EFBIG, ... as upload_judge would have said under a final name, and
+ * -EOPNOTSUPP for its -EINVAL, which rename(2) has another meaning for; the file keeps its old name then,
+ * and its error says why. -EBUSY: it is being written and was not judged since; -EAGAIN: it was
+ * closed without being judged (its writer was killed, or memory or disk were short): upload_open_to_judge and
+ * upload_judge help.
+ * A target that has ended is replaced; one that has not: -EBUSY. -EPERM for a reserved name. */
 int jobs_rename(struct jobs *jobs, uint64_t id, const char *name);
 int jobs_set_priority(struct jobs *jobs, uint64_t id, enum job_priority priority);
 int jobs_set_owner(struct jobs *jobs, uint64_t id, uid_t uid, gid_t gid); /* (uid_t)-1: as it is */
@@ -87,7 +92,10 @@ struct upload_owner {
  * (reserved name), -ENAMETOOLONG, -ENOSPC. A rejected job of that name is forgotten. */
 int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_owner *owner,
                      struct job_info *out);
-/* Opens it for writing. An ended job may be opened: its results stay until the new content is
+/* Opens a file of a temporary name that nobody is writing, for upload_judge and nothing else. -ENOENT,
+ * -EBUSY. */
+int upload_open_to_judge(struct jobs *jobs, uint64_t id, struct upload **out);
+/* Opens it for writing, and waits while its last writer's close is under way. An ended job may be opened: its results stay until the new content is
  * accepted, as a new job; an unfinished accepted one is -EBUSY; a second writer of one being received
  * shares it; a rejected one that nobody has open is -ENOENT (make it anew). -EAGAIN: queue full. */
 int upload_open(struct jobs *jobs, uint64_t id, struct upload **out);
@@ -98,10 +106,12 @@ int upload_truncate(struct upload *u, uint64_t bytes);
  * under a final name), -EFBIG, -ENOSPC, -ECANCELED: the file has been removed. */
 ssize_t upload_write(struct upload *u, const void *buf, size_t len, uint64_t offset);
 /* A non-empty FLUSH: whole and right? Under a final name: 0: accepted and synced; -EBADMSG, -EINVAL,
- * -EFBIG, -ENOSPC, ...: rejected, NAME.error says why. Under a temporary name it is looked at as well, so
- * that the rename is quick, but whatever it is, it may stay (an editor's swap file is no C1): 0; only
- * the rename judges. Empty file: 0, nothing happens. Idempotent. */
+ * -EFBIG, -ENOSPC, ...: rejected, NAME.error says why. Under a temporary name what is found is
+ * remembered for the rename, but whatever it is, the file may stay (an editor's swap file is no C1):
+ * 0. Empty file: 0, nothing happens. Idempotent. */
 int upload_judge(struct upload *u);
+/* The same a piece at a time, some tens of milliseconds: -EINPROGRESS: call again. */
+int upload_judge_piece(struct upload *u);
 /* RELEASE. `aborted`: the writer was killed; what it wrote last is not taken. An accepted upload
  * becomes a queued job, anything else of a final name is dropped or rejected. Frees u. */
 void upload_close(struct upload *u, bool aborted);

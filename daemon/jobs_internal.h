@@ -3,7 +3,7 @@
  * engines do) share of a struct jobs. Nobody else includes this.
  *
  * Locks, in the order in which they may be taken (doc/design.md, "Locks"):
- *   spool->lock  orders the writers of one file; held over the reading and judging of that file
+ *   spool->lock  orders the writers of one file; held over a piece of the reading and judging of it
  *   jobs->disk   orders everything that the store must remember and everything that gives a name to a
  *                job; held over a few fsyncs, never over the reading of a document
  *   jobs->lock   guards the table; memory only, never held over a call of the store or a callback
@@ -20,6 +20,7 @@
 
 #define NAME_BUCKETS 16384
 #define READERS_MAX 8     /* uploads that are decoded as they arrive; others when they are judged */
+#define READINGS_MAX 8   /* files that are read back in pieces; more are read in one go */
 #define REJECTED_MAX 1000 /* refused uploads that are remembered */
 #define PARTITIONS_MAX 128 /* of a job; no registered proof has more than 126 */
 
@@ -36,7 +37,9 @@ struct job {
     const struct seal_proof *proof;
     char *name;
     char *error;              /* of a rejected upload; of the last one over an ended job; or NULL */
-    struct job_record *ready; /* what was found in a file that is right but has no final name yet */
+    struct job_record *ready; /* what was found in a file that is right but has no final name yet.
+                               * Changes under disk as well: who holds that may accept it */
+    char *refusal;            /* why a file of a temporary name is not right, if that was found */
     struct spool *spool;      /* while it is open for writing */
     struct run *run;          /* while it is unfinished */
     struct job *next_member;  /* of the run */
@@ -49,6 +52,7 @@ struct job {
         [2];       /* a bit for each partition that an engine took under this id and still has */
     uint32_t refs; /* the table, the spool, the list of those to tell, and calls in progress */
     int32_t node;
+    int refused; /* with refusal: the errno */
     /* Apart from the flags that `disk` alone is enough to read: a compiler may fetch neighbours with them. */
     uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
     bool in_table, to_tell;
@@ -106,6 +110,7 @@ struct spool {
     unsigned opens;   /* guarded by jobs->lock */
     bool closing;     /* guarded by jobs->lock: the last upload is going */
     enum place place; /* guarded by jobs->lock */
+    bool settled;     /* guarded by jobs->disk: the last close has decided what becomes of the file */
     bool aborted;     /* a writer died, and nobody has written since */
     int broken;       /* the disk did not take the write at broken_at: the file is not whole */
     uint64_t broken_at;
@@ -113,8 +118,11 @@ struct spool {
     uint64_t bytes;
     struct c1_reader *reader; /* of bytes [0, fed), or NULL: the file is read when it is judged */
     uint64_t fed;
-    int fault; /* of the reader: no bytes behind `fed` can help */
-    bool judged;
+    int fault; /* of the reader, which has gone; `why` says it: no bytes behind `fed` can help */
+    struct c1_reader *reading; /* of a file that is being judged, read back from disk up to read_to */
+    uint64_t read_to;
+    bool read_in_one_go; /* a writer came in between: no more pieces */
+    bool judged; /* verdict is about these bytes */
     int verdict;
     struct errmsg why;
 };
@@ -127,7 +135,6 @@ struct upload {
 struct jobs {
     struct jobs_options opt;
     struct store *store;
-    pthread_mutex_t judging; /* one whole document is read from disk at a time; after spool->lock */
     pthread_mutex_t disk;
     pthread_mutex_t lock;
     pthread_cond_t closed; /* with lock: a spool has gone */
@@ -142,7 +149,8 @@ struct jobs {
     int64_t next_tick_ns;
     uint64_t *debris; /* ids of directories that are still to be removed */
     size_t debris_len, debris_room;
-    uint32_t readers, spools, temporary_spools;
+    uint32_t readers, readings, spools, temporary_spools;
+    bool unstarted; /* an accepted job could not enter the queue: jobs_tick tries again */
     struct jobs_totals totals;
 };
 
@@ -186,11 +194,32 @@ void forget_on_disk(struct jobs *jobs, uint64_t id);
 /* ---- upload.c ---- */
 /* With lock: another file may be received. */
 void spool_give_place_back(struct jobs *jobs, struct spool *s);
-/* The rest without locks. */
-/* An upload that takes no place in the queue, for a rename. */
-int upload_open_for_rename(struct jobs *jobs, uint64_t id, struct upload **out);
-/* Judges and accepts under a new, final name. */
-int upload_rename(struct upload *u, const char *name);
+/* With the spool's lock, all of them. */
+int spool_file(struct jobs *jobs, struct spool *s); /* makes s->fd be there */
+bool spool_gone(struct jobs *jobs, struct spool *s);
+bool spool_is_temporary(struct jobs *jobs, struct spool *s);
+/* Forgets what was read; `wanted`: a new reader, if there is one to be had. */
+void spool_reset_reader(struct jobs *jobs, struct spool *s, bool wanted);
+
+/* ---- judge.c ---- */
+/* With the spool's lock. upload_judge_piece. */
+int judge_locked(struct jobs *jobs, struct spool *s);
+/* With the spool's lock: the file is not right, by s->why or the code itself. Under a final name NAME.error
+ * says so, a temporary one remembers it. Returns what the writer is told: the code, or 0. */
+int refuse(struct jobs *jobs, struct spool *s, int code);
+/* With the spool's lock: nothing is read back any more; the next time, after an interruption, in one go, so that a
+ * writer that never ends cannot keep a judgement from ending. */
+void reading_end(struct jobs *jobs, struct spool *s, bool interrupted);
+/* Another attempt may go better: nothing is wrong with the file. */
+bool is_passing(int code);
+/* With disk, without lock: a file of a temporary name, of which upload_judge has found that it is right, becomes
+ * a job of this final name; it enters the queue unless its last close is still to come. Otherwise what was
+ * found, or -EBUSY when it is being written and -EAGAIN when nobody has looked at what was written last. */
+int accept_renamed(struct jobs *jobs, struct job *job, const char *name);
+/* With disk, without lock: an accepted job enters the queue, now or, without memory, when jobs_tick has start_accepted
+ * look for it. */
+void enqueue(struct jobs *jobs, struct job *job);
+void start_accepted(struct jobs *jobs);
 
 /* ---- partitions.c: with disk, without lock ---- */
 /* An accepted job enters the queue: alone, or with others of the same content, or ends at once when

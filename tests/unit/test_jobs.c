@@ -228,7 +228,7 @@ START_TEST(jobs_rename__identity_and_results_stay)
     ck_assert_uint_eq(js_find(js, "c").id, b);
     ck_assert_uint_eq(jobs_on_disk(), 1);
     ck_assert_int_eq(jobs_rename(js->jobs, a, "e"), -ENOENT);
-    ck_assert_int_eq(jobs_rename(js->jobs, b, "e.proof"), -EINVAL);
+    ck_assert_int_eq(jobs_rename(js->jobs, b, "e.proof"), -EPERM);
     js_prove_all(js);
     job_store_reopen(js);
     ck_assert_uint_eq(js_find(js, "c").id, b);

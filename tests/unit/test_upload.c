@@ -521,9 +521,152 @@ START_TEST(jobs_rename__a_bad_file_keeps_its_temporary_name)
     ck_assert_int_eq(jobs_rename(js->jobs, info.id, ".b"), 0); /* it is still a file */
     struct upload *u = js_open(js, ".b");
     js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
     upload_close(u, false);
     ck_assert_int_eq(jobs_rename(js->jobs, info.id, "a"), 0);
     ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
+/* Replaces the file that was written by another, behind the back of the table. */
+static void swap_on_disk(uint64_t id, const void *text, size_t text_len)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%016llx/c1", js->dir, (unsigned long long)id);
+    FILE *f = fopen(path, "r+");
+    ck_assert_msg(f != NULL, "%s", path);
+    ck_assert_int_eq(ftruncate(fileno(f), 0), 0);
+    ck_assert_uint_eq(fwrite(text, 1, text_len, f), text_len);
+    fclose(f);
+}
+
+START_TEST(jobs_rename__reads_no_document)
+{
+    ck_assert_int_eq(js_copy(js, ".good", "2KiB-sealed", SIZE_MAX), 0);
+    swap_on_disk(js_find(js, ".good").id, "rubbish", 7);
+    ck_assert_int_eq(jobs_rename(js->jobs, js_find(js, ".good").id, "good"), 0);
+    ck_assert_int_eq(js_copy(js, ".bad", "2KiB-sealed", 1000), 0);
+    swap_on_disk(js_find(js, ".bad").id, bytes, len);
+    ck_assert_int_eq(jobs_rename(js->jobs, js_find(js, ".bad").id, "bad"), -EBADMSG);
+}
+END_TEST
+
+START_TEST(jobs_rename__of_what_nobody_has_judged)
+{
+    struct upload *u = js_open(js, ".a");
+    uint64_t id = upload_job_id(u);
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), -EBUSY);
+    ck_assert_int_eq(upload_open_to_judge(js->jobs, id, &u), -EBUSY);
+    upload_close(u, true); /* as a killed writer's file */
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), -EAGAIN);
+    ck_assert_int_eq(upload_open_to_judge(js->jobs, id, &u), 0);
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), -EBUSY);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+    ck_assert_int_eq(upload_open_to_judge(js->jobs, id, &u), -EBUSY);
+    ck_assert_int_eq(upload_open_to_judge(js->jobs, 999, &u), -ENOENT);
+}
+END_TEST
+
+START_TEST(upload_judge__a_fault_is_found_as_it_arrives_and_again_when_it_is_put_right)
+{
+    char back[5] = {0};
+    struct upload *u = js_open(js, ".a");
+    uint64_t id = upload_job_id(u);
+
+    js_write(u, "!!!!", 4, 0); /* no C1, but a file */
+    js_write(u, bytes + 4, len - 4, 4);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), -EBADMSG);
+    ck_assert(error_has(".a", "no C1"));
+    ck_assert_int_eq(jobs_read_file(js->jobs, id, back, 4, 0), 4);
+    ck_assert_str_eq(back, "!!!!");
+    js_write(u, bytes, 4, 0);
+    ck_assert(!js_find(js, ".a").has_error);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), 0);
+}
+END_TEST
+
+static int no_parameters(void *ctx, const struct c1 *c1, struct errmsg *err)
+{
+    (void)ctx, (void)c1;
+    return errmsg_set(err, -EINVAL, "no parameters");
+}
+
+START_TEST(jobs_rename__says_what_rename_may_say)
+{
+    js->opt.admit = no_parameters;
+    job_store_reopen(js);
+    ck_assert_int_eq(js_copy(js, ".a", "2KiB-sealed", SIZE_MAX), 0);
+    uint64_t id = js_find(js, ".a").id;
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), -EOPNOTSUPP); /* EINVAL: into itself */
+    ck_assert(error_has(".a", "no parameters"));
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a.proof"), -EPERM);
+}
+END_TEST
+
+/* Judges by pieces; returns how many, with the answer in *ret. `between` is written before the second. */
+static int judge_in_pieces(struct upload *u, const char *between, int *ret)
+{
+    int n = 1;
+
+    while ((*ret = upload_judge_piece(u)) == -EINPROGRESS)
+        if (n++ == 1 && between)
+            js_write(u, between, strlen(between), 0);
+    return n;
+}
+
+START_TEST(upload_judge_piece__a_large_file_read_back)
+{
+    enum { PADDING = 3000000 };
+    char *spaces = malloc(PADDING);
+    struct upload *u = js_open(js, "a");
+    int ret;
+
+    memset(spaces, ' ', PADDING);
+    js_write(u, bytes + 1, len - 1, 1); /* out of order, so it is not read as it arrives */
+    js_write(u, spaces, PADDING, len);
+    js_write(u, bytes, 1, 0);
+    ck_assert_int_ge(judge_in_pieces(u, NULL, &ret), 3);
+    ck_assert_int_eq(ret, 0);
+    ck_assert_int_gt(js_find(js, "a").accepted_ns, 0);
+    js_write(u, "\n", 1, len + 10);
+    /* A write between two pieces: judged anew, as it is then, and in one go. */
+    ck_assert_int_eq(judge_in_pieces(u, "x", &ret), 2);
+    ck_assert_int_eq(ret, -EBADMSG);
+    upload_close(u, false);
+    free(spaces);
+}
+END_TEST
+
+START_TEST(upload_judge_piece__many_at_a_time)
+{
+    enum { FILES = 20, PADDING = 1500000 };
+    char *spaces = malloc(PADDING), name[8];
+    struct upload *u[FILES];
+
+    memset(spaces, ' ', PADDING);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "a%d", i);
+        u[i] = js_open(js, name);
+        js_write(u[i], bytes + 1, len - 1, 1);
+        js_write(u[i], spaces, PADDING, len);
+        js_write(u[i], bytes, 1, 0);
+    }
+    for (int i = 0; i < FILES; i++)
+        ck_assert_int_eq(upload_judge_piece(u[i]), i < 8 ? -EINPROGRESS : 0); /* eight are half read at most */
+    for (int i = 0; i < FILES; i++) {
+        ck_assert_int_eq(upload_judge(u[i]), 0);
+        upload_close(u[i], false);
+    }
+    free(spaces);
 }
 END_TEST
 
@@ -534,6 +677,7 @@ START_TEST(jobs_rename__of_an_empty_file_is_refused)
     upload_close(u, false);
     ck_assert_int_eq(jobs_rename(js->jobs, js_find(js, ".a").id, "a"), -EBADMSG);
     ck_assert_int_eq(js_state(js, ".a"), JOB_RECEIVING);
+    ck_assert(error_has(".a", "empty"));
 }
 END_TEST
 
@@ -670,6 +814,12 @@ int main(void)
     tcase_add_test(tc, jobs_rename__from_a_temporary_name_submits);
     tcase_add_test(tc, jobs_rename__while_it_is_open_waits_for_the_writer);
     tcase_add_test(tc, jobs_rename__a_bad_file_keeps_its_temporary_name);
+    tcase_add_test(tc, jobs_rename__reads_no_document);
+    tcase_add_test(tc, jobs_rename__of_what_nobody_has_judged);
+    tcase_add_test(tc, upload_judge__a_fault_is_found_as_it_arrives_and_again_when_it_is_put_right);
+    tcase_add_test(tc, jobs_rename__says_what_rename_may_say);
+    tcase_add_test(tc, upload_judge_piece__a_large_file_read_back);
+    tcase_add_test(tc, upload_judge_piece__many_at_a_time);
     tcase_add_test(tc, jobs_rename__of_an_empty_file_is_refused);
     tcase_add_test(tc, upload_write__more_than_the_store_may_hold);
     tcase_add_test(tc, upload_write__a_file_that_may_not_grow);
