@@ -135,20 +135,6 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     reply_attr(req, ino_of(ino, fi));
 }
 
-/* truncate(2), without an open file. */
-static int truncate_job(struct fs *fs, uint64_t job, uint64_t bytes)
-{
-    struct upload *u = NULL;
-    int ret = upload_open(fs->jobs, job, &u);
-
-    if (ret < 0)
-        return ret;
-    ret = upload_truncate(u, bytes);
-    upload_close(u, false);
-    writers_room(fs->writers);
-    return ret;
-}
-
 /* Times are the service's: setting them is accepted and has no effect (cp -p, rsync, touch). */
 static int set_owner_and_mode(struct fs *fs, uint64_t ino, const struct stat *attr, int to_set)
 {
@@ -189,9 +175,11 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
             writer_truncate((struct writer *)h, req, (uint64_t)attr->st_size, reply_job_attr);
             return;
         }
-        if (kind == TREE_C1)
-            ret = truncate_job(fs, job, (uint64_t)attr->st_size);
-        else if (kind != TREE_PRIORITY)
+        if (kind == TREE_C1) {
+            writers_truncate(fs->writers, req, job, (uint64_t)attr->st_size, reply_job_attr);
+            return;
+        }
+        if (kind != TREE_PRIORITY)
             ret = -EACCES;
     }
     if (ret < 0)
@@ -342,7 +330,8 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
     reply(req, ret);
 }
 
-static int rename_job(struct fs *fs, const char *name, const char *new_name, unsigned flags)
+static int rename_job(struct fs *fs, uid_t user, const char *name, const char *new_name,
+                      unsigned flags)
 {
     struct stat st, target;
     enum tree_kind kind;
@@ -359,7 +348,10 @@ static int rename_job(struct fs *fs, const char *name, const char *new_name, uns
         return -ENAMETOOLONG;
     if (flags & RENAME_NOREPLACE && tree_lookup(fs->tree, TREE_INO_JOBS, new_name, &target) == 0)
         return -EEXIST;
-    return jobs_rename(fs->jobs, job, new_name);
+    ret = jobs_rename(fs->jobs, job, new_name);
+    if (ret < 0) /* the directory is locked, so nothing is judged here; the next try will be lucky */
+        writers_judge(fs->writers, job, user);
+    return ret;
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
@@ -368,7 +360,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
     if (parent != TREE_INO_JOBS || new_parent != TREE_INO_JOBS)
         reply(req, -EPERM);
     else
-        reply(req, rename_job(fs_of(req), name, new_name, flags));
+        reply(req, rename_job(fs_of(req), fuse_req_ctx(req)->uid, name, new_name, flags));
 }
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)

@@ -175,7 +175,7 @@ static void close_writer(struct writer *w, bool aborted)
 }
 
 /* -EAGAIN: the queue is full. */
-static int make_writer(struct writers *ws, uint64_t job, int flags, struct writer **out)
+static int make_writer(struct writers *ws, uint64_t job, uid_t user, int flags, struct writer **out)
 {
     struct writer *w = calloc(1, sizeof(*w));
     int ret;
@@ -184,6 +184,7 @@ static int make_writer(struct writers *ws, uint64_t job, int flags, struct write
         return -ENOMEM;
     w->handle.kind = HANDLE_WRITER;
     w->all = ws;
+    w->lane.user = user;
     ret = upload_open(ws->jobs, job, &w->upload);
     if (ret < 0) {
         free(w);
@@ -220,7 +221,7 @@ static void open_interrupted(struct parked *p)
 static int try_open(struct pending_open *o)
 {
     struct writer *w = NULL;
-    int ret = make_writer(o->all, o->parked.key, o->fi.flags, &w);
+    int ret = make_writer(o->all, o->parked.key, o->lane.user, o->fi.flags, &w);
 
     if (ret == -EAGAIN)
         return ret;
@@ -248,14 +249,14 @@ static void retry(struct parked_list *waiting)
     }
 }
 
-static bool run_retry(struct intake_task *task)
+static enum intake_result run_retry(struct intake_task *task)
 {
     struct writers *ws = (struct writers *)((char *)task - offsetof(struct writers, retry));
 
     atomic_store(&ws->retry_queued, false);
     for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
         retry(&ws->waiting[i]);
-    return true;
+    return INTAKE_DONE;
 }
 
 void writers_room(struct writers *ws)
@@ -284,7 +285,7 @@ static bool must_queue(struct writers *ws, uint64_t job, struct parked_list **wa
     return parked_has(*waiting, NULL, NULL);
 }
 
-static bool run_open(struct intake_task *task)
+static enum intake_result run_open(struct intake_task *task)
 {
     struct pending_open *o =
         (struct pending_open *)((char *)task - offsetof(struct pending_open, task));
@@ -292,14 +293,14 @@ static bool run_open(struct intake_task *task)
     struct parked_list *waiting;
 
     if (!must_queue(ws, o->parked.key, &waiting) && try_open(o) == 0)
-        return false;
+        return INTAKE_GONE;
     if (o->fi.flags & O_NONBLOCK) {
         refuse(o, EAGAIN);
-        return false;
+        return INTAKE_GONE;
     }
     parked_add(waiting, &o->parked);
     writers_room(ws); /* it may have come meanwhile */
-    return false;
+    return INTAKE_GONE;
 }
 
 void writers_open(struct writers *ws, fuse_req_t req, uint64_t job, const struct fuse_file_info *fi)
@@ -314,6 +315,7 @@ void writers_open(struct writers *ws, fuse_req_t req, uint64_t job, const struct
     o->parked = (struct parked){.req = req, .key = job, .since_ms = now_ms()};
     o->all = ws;
     o->fi = *fi;
+    o->lane.user = fuse_req_ctx(req)->uid;
     o->task.run = run_open;
     intake_push(ws->intake, &o->lane, &o->task);
 }
@@ -357,7 +359,7 @@ uint64_t writer_job(const struct writer *w)
 
 /* Without memory for a task of `len` bytes it answers and gives NULL. */
 static struct upload_task *new_task(struct writer *w, fuse_req_t req, size_t len,
-                                    bool (*run)(struct intake_task *task))
+                                    enum intake_result (*run)(struct intake_task *task))
 {
     bool room = atomic_fetch_add(&w->all->queued_bytes, len) + len <= QUEUED_BYTES_MAX || len == 0;
     struct upload_task *t = room ? malloc(sizeof(*t) + len) : NULL;
@@ -376,7 +378,7 @@ static void push(struct upload_task *t)
     intake_push(t->w->all->intake, &t->w->lane, &t->task);
 }
 
-static bool run_write(struct intake_task *task)
+static enum intake_result run_write(struct intake_task *task)
 {
     struct upload_task *t = (struct upload_task *)task;
     ssize_t n = upload_write(t->w->upload, t->bytes, t->len, t->offset);
@@ -387,7 +389,7 @@ static bool run_write(struct intake_task *task)
     else
         fuse_reply_write(t->req, (size_t)n);
     free(t);
-    return true;
+    return INTAKE_DONE;
 }
 
 void writer_write(struct writer *w, fuse_req_t req, const void *buf, size_t len, uint64_t offset)
@@ -401,7 +403,7 @@ void writer_write(struct writer *w, fuse_req_t req, const void *buf, size_t len,
     push(t);
 }
 
-static bool run_truncate(struct intake_task *task)
+static enum intake_result run_truncate(struct intake_task *task)
 {
     struct upload_task *t = (struct upload_task *)task;
     int ret = upload_truncate(t->w->upload, t->offset);
@@ -411,7 +413,7 @@ static bool run_truncate(struct intake_task *task)
     else
         t->answer(t->req, writer_job(t->w));
     free(t);
-    return true;
+    return INTAKE_DONE;
 }
 
 void writer_truncate(struct writer *w, fuse_req_t req, uint64_t bytes,
@@ -475,17 +477,19 @@ static void answer_rejection(struct writer *w, fuse_req_t req, int error)
     publisher_after(w->all->publisher, writer_job(w), answer_late, late);
 }
 
-static bool run_flush(struct intake_task *task)
+static enum intake_result run_flush(struct intake_task *task)
 {
     struct upload_task *t = (struct upload_task *)task;
-    int ret = upload_judge(t->w->upload);
+    int ret = upload_judge_piece(t->w->upload);
 
+    if (ret == -EINPROGRESS)
+        return INTAKE_AGAIN;
     if (ret < 0)
         answer_rejection(t->w, t->req, -ret);
     else
         fuse_reply_err(t->req, 0);
     free(t);
-    return true;
+    return INTAKE_DONE;
 }
 
 void writer_flush(struct writer *w, fuse_req_t req)
@@ -502,14 +506,14 @@ void writer_flush(struct writer *w, fuse_req_t req)
         push(t);
 }
 
-static bool run_release(struct intake_task *task)
+static enum intake_result run_release(struct intake_task *task)
 {
     struct writer *w = (struct writer *)((char *)task - offsetof(struct writer, release));
     fuse_req_t req = w->release_req;
 
     close_writer(w, atomic_load(&w->killed));
     fuse_reply_err(req, 0);
-    return false;
+    return INTAKE_GONE;
 }
 
 void writer_release(struct writer *w, fuse_req_t req)
@@ -517,6 +521,103 @@ void writer_release(struct writer *w, fuse_req_t req)
     w->release_req = req;
     w->release.run = run_release;
     intake_push(w->all->intake, &w->lane, &w->release);
+}
+
+/* ---- without an open file ---- */
+
+/* On a lane of its own, which goes with it. */
+struct errand {
+    struct intake_lane lane;
+    struct intake_task task;
+    struct writers *all;
+    uint64_t job;
+    struct upload *upload; /* once it has been opened */
+    fuse_req_t req;
+    uint64_t bytes;
+    void (*answer)(fuse_req_t req, uint64_t job);
+};
+
+static struct errand *errand_of(struct intake_task *task)
+{
+    return (struct errand *)((char *)task - offsetof(struct errand, task));
+}
+
+static bool push_errand(struct writers *ws, const struct errand *errand)
+{
+    struct errand *e = malloc(sizeof(*e));
+
+    if (!e)
+        return false;
+    *e = *errand;
+    e->all = ws;
+    intake_push(ws->intake, &e->lane, &e->task);
+    return true;
+}
+
+/* Judges by pieces, closes and goes. */
+static enum intake_result finish_errand(struct errand *e)
+{
+    if (e->upload && upload_judge_piece(e->upload) == -EINPROGRESS)
+        return INTAKE_AGAIN;
+    if (e->upload)
+        upload_close(e->upload, false);
+    writers_room(e->all);
+    free(e);
+    return INTAKE_GONE;
+}
+
+static enum intake_result run_judge(struct intake_task *task)
+{
+    struct errand *e = errand_of(task);
+
+    if (!e->upload && upload_open_to_judge(e->all->jobs, e->job, &e->upload) < 0)
+        e->upload = NULL; /* somebody writes it, or it is judged */
+    return finish_errand(e);
+}
+
+void writers_judge(struct writers *ws, uint64_t job, uid_t user)
+{
+    push_errand(ws, &(struct errand){.lane.user = user, .task.run = run_judge, .job = job});
+}
+
+static int truncate_file(struct errand *e)
+{
+    int ret = upload_open(e->all->jobs, e->job, &e->upload);
+
+    if (ret < 0) {
+        e->upload = NULL;
+        return ret;
+    }
+    return upload_truncate(e->upload, e->bytes);
+}
+
+static enum intake_result run_truncate_file(struct intake_task *task)
+{
+    struct errand *e = errand_of(task);
+
+    if (e->req) {
+        int ret = truncate_file(e);
+        if (ret < 0)
+            fuse_reply_err(e->req, -ret);
+        else
+            e->answer(e->req, e->job);
+        e->req = NULL;
+    }
+    return finish_errand(e);
+}
+
+void writers_truncate(struct writers *ws, fuse_req_t req, uint64_t job, uint64_t bytes,
+                      void (*answer)(fuse_req_t req, uint64_t job))
+{
+    const struct errand e = {.lane.user = fuse_req_ctx(req)->uid,
+                             .task.run = run_truncate_file,
+                             .job = job,
+                             .req = req,
+                             .bytes = bytes,
+                             .answer = answer};
+
+    if (!push_errand(ws, &e))
+        fuse_reply_err(req, ENOMEM);
 }
 
 /* ---- making it ---- */
@@ -535,6 +636,7 @@ int writers_create(const struct writers_options *opt, struct writers **out, stru
     ws->jobs = opt->jobs;
     ws->publisher = opt->publisher;
     ws->retry.run = run_retry;
+    ws->retry_lane.user = (uid_t)-1; /* nobody's */
     for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
         parked_init(&ws->waiting[i], open_interrupted);
     pthread_mutex_init(&ws->lock, NULL);

@@ -48,6 +48,12 @@ void writer_truncate(struct writer *w, fuse_req_t req, uint64_t bytes,
                      void (*answer)(fuse_req_t req, uint64_t job));
 void writer_flush(struct writer *w, fuse_req_t req);
 void writer_release(struct writer *w, fuse_req_t req);
+/* truncate(2), without an open file: as an open, a truncation and a close. */
+void writers_truncate(struct writers *ws, fuse_req_t req, uint64_t job, uint64_t bytes,
+                      void (*answer)(fuse_req_t req, uint64_t job));
+/* Has a file of a temporary name judged that nobody has judged yet, so that its rename can be tried again;
+ * `user` asked for it. */
+void writers_judge(struct writers *ws, uint64_t job, uid_t user);
 /* The job that this writer's bytes belong to. */
 uint64_t writer_job(const struct writer *w);
 

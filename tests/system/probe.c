@@ -1,14 +1,19 @@
 /*
  * What shell scripts cannot ask a file.
  *
- *   probe poll FILE MS         reads the file, then waits until poll() tells of something or MS
- * have passed; prints "ready FLAGS" or "timeout", then what can be read now probe poll-events FILE
- * MS  the same without reading first: for `events` probe nonblock FILE        reads once with
- * O_NONBLOCK; prints what it got, or the errno's name probe open FILE            open(O_WRONLY |
- * O_CREAT); prints "opened" or the errno's name, then waits for end of input probe late C1 FILE
- * writes C1 to FILE with a bad byte first, sees the error, corrects it, closes probe chunks C1 FILE
- * N     writes C1 to FILE, N bytes at a time, from the end to the beginning probe kill C1 FILE
- * writes all of C1 to FILE and dies of SIGKILL before the close
+ *   probe poll FILE MS         reads the file, then waits until poll() tells of something or MS have
+ *                              passed; prints "ready FLAGS" or "timeout", then what can be read now
+ *   probe poll-events FILE MS  the same without reading first: for `events`
+ *   probe nonblock FILE        reads once with O_NONBLOCK; prints what it got, or the errno's name
+ *   probe open FILE            open(O_WRONLY | O_CREAT); prints "opened" or the errno's name, then
+ *                              waits for the end of its input
+ *   probe late C1 FILE         writes C1 to FILE with a bad byte first, sees the error, corrects it, closes
+ *   probe chunks C1 FILE N     writes C1 to FILE, N bytes at a time, from the end to the beginning
+ *   probe kill C1 FILE         writes all of C1 to FILE and dies of SIGKILL before the close
+ *   probe truncate FILE BYTES  truncate(2), without an open file
+ *   probe hold DIR PREFIX N    opens up to N new files DIR/PREFIX0... for writing, writes a byte to each, prints
+ *                              how many there are and why there are not more, waits for the end of its input
+ *   probe read FILE N          opens FILE up to N times to read, says and waits likewise
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -151,6 +157,55 @@ static int write_and_die(const char *c1, const char *path)
     return raise(SIGKILL);
 }
 
+static int truncate_by_name(const char *path, off_t bytes)
+{
+    return truncate(path, bytes) < 0 ? say_errno() : 0;
+}
+
+static int say_how_many(int opened, int wanted)
+{
+    printf("%d %s\n", opened, opened < wanted ? strerrorname_np(errno) : "all");
+    fflush(stdout);
+    while (getchar() != EOF)
+        ;
+    return 0;
+}
+
+static void raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int hold(const char *dir, const char *prefix, int wanted)
+{
+    char path[4096];
+    int n = 0;
+
+    raise_limit();
+    for (; n < wanted; n++) {
+        snprintf(path, sizeof(path), "%s/%s%d", dir, prefix, n);
+        int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK, 0644);
+        if (fd < 0 || write(fd, "{", 1) != 1)
+            break;
+    }
+    return say_how_many(n, wanted);
+}
+
+static int read_many(const char *path, int wanted)
+{
+    int n = 0;
+
+    raise_limit();
+    while (n < wanted && open(path, O_RDONLY) >= 0)
+        n++;
+    return say_how_many(n, wanted);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 2 ? argv[1] : "";
@@ -169,6 +224,12 @@ int main(int argc, char **argv)
         return write_chunks(argv[2], argv[3], (size_t)atoi(argv[4]));
     if (argc == 4 && strcmp(what, "kill") == 0)
         return write_and_die(argv[2], argv[3]);
+    if (argc == 4 && strcmp(what, "truncate") == 0)
+        return truncate_by_name(argv[2], atoi(argv[3]));
+    if (argc == 5 && strcmp(what, "hold") == 0)
+        return hold(argv[2], argv[3], atoi(argv[4]));
+    if (argc == 4 && strcmp(what, "read") == 0)
+        return read_many(argv[2], atoi(argv[3]));
     fprintf(stderr, "probe: see its source\n");
     return 2;
 }

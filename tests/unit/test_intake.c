@@ -1,6 +1,7 @@
 #include "fuse/intake.h"
 
 #include <check.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -21,7 +22,7 @@ struct numbered {
     int number;
 };
 
-static bool note(struct intake_task *task)
+static enum intake_result note(struct intake_task *task)
 {
     struct numbered *n = (struct numbered *)task;
     struct line *line = n->line;
@@ -32,7 +33,7 @@ static bool note(struct intake_task *task)
         atomic_fetch_add(&line->out_of_order, 1);
     atomic_fetch_sub(&line->running, 1);
     free(n);
-    return true;
+    return INTAKE_DONE;
 }
 
 static void push(struct intake *in, struct line *line, int number)
@@ -50,6 +51,8 @@ START_TEST(intake__lanes_keep_their_order)
     static struct line lines[LANES];
     struct intake *in = NULL;
 
+    for (unsigned l = 0; l < LANES; l++)
+        lines[l].lane.user = l / 3;
     ck_assert_int_eq(intake_create((unsigned)_i, &in, NULL), 0);
     push(in, &lines[0], 0); /* before a thread is there */
     ck_assert_int_eq(intake_start(in, NULL), 0);
@@ -73,13 +76,13 @@ struct file {
     atomic_int *freed;
 };
 
-static bool free_file(struct intake_task *task)
+static enum intake_result free_file(struct intake_task *task)
 {
     struct file *f = (struct file *)((char *)task - offsetof(struct file, last));
 
     atomic_fetch_add(f->freed, 1);
     free(f);
-    return false;
+    return INTAKE_GONE;
 }
 
 START_TEST(intake__the_last_task_frees_its_lane)
@@ -110,14 +113,14 @@ struct chain {
     atomic_int *ran;
 };
 
-static bool run_chain(struct intake_task *task)
+static enum intake_result run_chain(struct intake_task *task)
 {
     struct chain *c = (struct chain *)((char *)task - offsetof(struct chain, task));
 
     atomic_fetch_add(c->ran, 1);
     if (c->next)
         intake_push(c->in, &c->next->lane, &c->next->task);
-    return true;
+    return INTAKE_DONE;
 }
 
 START_TEST(intake_destroy__runs_what_tasks_push)
@@ -139,6 +142,95 @@ START_TEST(intake_destroy__runs_what_tasks_push)
 }
 END_TEST
 
+/* Tasks that write down whose they are, in the order in which they run. */
+struct turn {
+    struct intake_lane lane;
+    struct intake_task task;
+    int pieces;
+    char name;
+};
+
+static char turns[64];
+static atomic_int turns_len;
+
+static enum intake_result take_turn(struct intake_task *task)
+{
+    struct turn *t = (struct turn *)((char *)task - offsetof(struct turn, task));
+
+    turns[atomic_fetch_add(&turns_len, 1)] = t->name;
+    return --t->pieces > 0 ? INTAKE_AGAIN : INTAKE_DONE;
+}
+
+START_TEST(intake__users_take_turns)
+{
+    struct turn t[] = {{.lane.user = 1, .name = 'a', .pieces = 3},
+                       {.lane.user = 1, .name = 'b'},
+                       {.lane.user = 1, .name = 'c'},
+                       {.lane.user = 2, .name = 'D'},
+                       {.lane.user = 2, .name = 'E', .pieces = 2},
+                       {.lane.user = 3, .name = '3'}};
+    struct intake *in = NULL;
+
+    ck_assert_int_eq(intake_create(1, &in, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+        t[i].task.run = take_turn;
+        intake_push(in, &t[i].lane, &t[i].task);
+    }
+    ck_assert_int_eq(intake_start(in, NULL), 0);
+    intake_destroy(in);
+    /* Pieces of one task come before the user's next, and after everybody else's turn. */
+    ck_assert_str_eq(turns, "aD3aEaEbc");
+}
+END_TEST
+
+/* A task that stays until it is let go. */
+struct guest {
+    struct intake_lane lane;
+    struct intake_task task;
+    atomic_bool *leave;
+    atomic_int *in_house;
+};
+
+static enum intake_result stay(struct intake_task *task)
+{
+    struct guest *g = (struct guest *)((char *)task - offsetof(struct guest, task));
+
+    atomic_fetch_add(g->in_house, 1);
+    while (!atomic_load(g->leave))
+        sched_yield();
+    atomic_fetch_sub(g->in_house, 1);
+    return INTAKE_DONE;
+}
+
+START_TEST(intake__one_thread_is_left_for_others)
+{
+    atomic_bool leave = false, other_leave = true;
+    atomic_int in_house = 0, other = 0;
+    struct guest many[20], one = {.lane.user = 2, .leave = &other_leave, .in_house = &other};
+    struct intake *in = NULL;
+
+    ck_assert_int_eq(intake_create(4, &in, NULL), 0);
+    ck_assert_int_eq(intake_start(in, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+        many[i] = (struct guest){.lane.user = 1, .leave = &leave, .in_house = &in_house};
+        many[i].task.run = stay;
+        intake_push(in, &many[i].lane, &many[i].task);
+    }
+    while (atomic_load(&in_house) < 3)
+        sched_yield();
+    other_leave = false;
+    one.task.run = stay;
+    intake_push(in, &one.lane, &one.task);
+    while (atomic_load(&other) == 0) /* it runs, though twenty came before */
+        sched_yield();
+    ck_assert_int_eq(atomic_load(&in_house), 3);
+    atomic_store(&other_leave, true);
+    atomic_store(&leave, true);
+    intake_destroy(in);
+    ck_assert_int_eq(atomic_load(&in_house), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("intake");
@@ -147,6 +239,8 @@ int main(void)
     tcase_add_loop_test(tc, intake__lanes_keep_their_order, 1, 5);
     tcase_add_test(tc, intake__the_last_task_frees_its_lane);
     tcase_add_test(tc, intake_destroy__runs_what_tasks_push);
+    tcase_add_test(tc, intake__users_take_turns);
+    tcase_add_test(tc, intake__one_thread_is_left_for_others);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }
