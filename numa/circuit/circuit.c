@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "numa/circuit/circuit_builder.h"
+#include "numa/circuit/circuit_plan.h"
 #include "numa/circuit/merkle.h"
 #include "numa/circuit/porep.h"
 #include "numa/circuit/poseidon_gadget.h"
@@ -423,6 +424,7 @@ void circuit_destroy(struct circuit *c)
     free(c->b_density);
     free(c->a_rank);
     free(c->b_rank);
+    circuit_plan_destroy(c->plan);
     free(c);
 }
 
@@ -438,5 +440,5 @@ size_t circuit_bytes(const struct circuit *c)
     for (int side = 0; side < CIRCUIT_SIDES; side++)
         bytes += (c->template_rows + 1) * sizeof(uint32_t) +
                  c->sides[side].first[c->template_rows] * sizeof(struct circuit_term);
-    return bytes;
+    return bytes + circuit_plan_bytes(c, c->plan);
 }

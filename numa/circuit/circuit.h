@@ -92,6 +92,8 @@ struct circuit_offsets {
     struct circuit_base stride;
 };
 
+struct circuit_plan;
+
 struct circuit {
     const struct sector_size *size; /* borrowed */
     uint32_t n_inputs;              /* with ONE */
@@ -113,12 +115,13 @@ struct circuit {
     /* Densities (porep-circuit 1.4): bit i of word i / 64 says that aux variable i occurs in some row's A or B. The points of
      * query a are those of all inputs, then of the aux variables in A; the points of b_g1 and b_g2 those of ONE, then of the
      * aux variables in B. */
-    uint32_t aux_words; /* of 64 bits, that n_aux bits take */
+    uint32_t aux_words; /* of 64 bits, that n_aux bits take, and one of zeros at the end */
     uint64_t *a_density, *b_density;
     /* Bits set before word CIRCUIT_RANK_WORDS * i of the densities; one more than there are such blocks, the last is the total. */
     uint32_t *a_rank, *b_rank;
 
     struct circuit_offsets offsets;
+    struct circuit_plan *plan; /* circuit_plan.h */
 };
 #define CIRCUIT_RANK_WORDS 8
 #define CIRCUIT_B_INPUTS 1 /* inputs that occur in B: ONE */

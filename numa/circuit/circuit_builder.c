@@ -9,23 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numa/circuit/circuit_plan.h"
+#include "numa/circuit/growing.h"
 #include "numa/circuit/porep.h"
 
 #define SEGMENTS_MAX 32
 #define IS_BIT UINT32_MAX
 #define NO_INDEX UINT32_MAX
 
-/* A growing array: `len` elements are there. */
-#define ARRAY_OF(type)    \
-    struct {              \
-        type *at;         \
-        size_t len, room; \
-    }
-
 /* What of a template's variables occurs in A and B. */
 struct occurrence {
-    uint64_t *own[2];              /* bitmaps over its own aux variables; NULL when it has none */
-    ARRAY_OF(uint32_t) foreign[2]; /* terms' vars, each once */
+    uint64_t *own[2];             /* bitmaps over its own aux variables; NULL when it has none */
+    GROWING(uint32_t) foreign[2]; /* terms' vars, each once */
 };
 
 struct recorded {
@@ -36,47 +31,24 @@ struct recorded {
 struct builder {
     struct circuit *circuit;
     bool failed; /* for want of memory */
-    ARRAY_OF(fr_t) coeffs;
+    GROWING(fr_t) coeffs;
     uint32_t *coeff_slots; /* a hash table of indices into coeffs */
     size_t coeff_slots_len;
-    ARRAY_OF(struct circuit_template) templates;
-    ARRAY_OF(struct recorded) recorded; /* by template */
-    ARRAY_OF(uint32_t) first[CIRCUIT_SIDES];
-    ARRAY_OF(struct circuit_term) terms[CIRCUIT_SIDES];
-    ARRAY_OF(struct circuit_instance) instances;
-    ARRAY_OF(struct circuit_base) bases;
+    GROWING(struct circuit_template) templates;
+    GROWING(struct recorded) recorded; /* by template */
+    GROWING(uint32_t) first[CIRCUIT_SIDES];
+    GROWING(struct circuit_term) terms[CIRCUIT_SIDES];
+    GROWING(struct circuit_instance) instances;
+    GROWING(struct circuit_base) bases;
     /* The template being recorded. */
     struct cs cs;
     struct cs_sink sink;
     struct circuit_template current;
     bool foreign_value[SEGMENTS_MAX];
-    ARRAY_OF(uint32_t) places; /* of own aux variables: IS_BIT, or the place among the values */
-    struct cs here;            /* what has been placed */
+    GROWING(uint32_t) places; /* of own aux variables: IS_BIT, or the place among the values */
+    struct cs here;           /* what has been placed */
     uint32_t values_here;
 };
-
-/* Room for one more element, or NULL. */
-static void *grow(struct builder *b, void *at, size_t *room, size_t len, size_t bytes)
-{
-    if (len < *room)
-        return at;
-    size_t wanted = *room + *room / 2 + 256;
-    void *out = realloc(at, wanted * bytes);
-    if (!out) {
-        b->failed = true;
-        return at;
-    }
-    *room = wanted;
-    return out;
-}
-
-/* Appends to an ARRAY_OF; without memory nothing happens and the builder has failed. */
-#define PUSH(b, array, ...)                                                                  \
-    do {                                                                                     \
-        (array).at = grow((b), (array).at, &(array).room, (array).len, sizeof(*(array).at)); \
-        if ((array).len < (array).room)                                                      \
-            (array).at[(array).len++] = (__VA_ARGS__);                                       \
-    } while (0)
 
 /* ---- coefficients ---- */
 
@@ -123,7 +95,7 @@ static uint32_t coeff_index(struct builder *b, const fr_t *value)
     const size_t len = b->coeffs.len;
     if (2 * len >= b->coeff_slots_len && coeff_slots_resize(b, 2 * b->coeff_slots_len) < 0)
         b->failed = true;
-    PUSH(b, b->coeffs, *value);
+    GROWING_PUSH(&b->failed, b->coeffs, *value);
     if (b->failed)
         return 0;
     coeff_enter(b, (uint32_t)len);
@@ -167,11 +139,11 @@ static uint32_t term_var(const struct builder *b, cs_var var)
 
 static void record_side(struct builder *b, int side, const struct cs_lc *lc)
 {
-    PUSH(b, b->first[side], (uint32_t)b->terms[side].len);
+    GROWING_PUSH(&b->failed, b->first[side], (uint32_t)b->terms[side].len);
     for (size_t i = 0; i < lc->len && !b->failed; i++)
-        PUSH(b, b->terms[side],
-             (struct circuit_term){term_var(b, lc->terms[i].var),
-                                   coeff_index(b, &lc->terms[i].coeff)});
+        GROWING_PUSH(&b->failed, b->terms[side],
+                     (struct circuit_term){term_var(b, lc->terms[i].var),
+                                           coeff_index(b, &lc->terms[i].coeff)});
 }
 
 /* Which aux variables are in A and B. */
@@ -182,7 +154,7 @@ static void record_occurrence(struct builder *b, int side, const struct cs_lc *l
     for (size_t i = 0; i < lc->len; i++) {
         const cs_var var = lc->terms[i].var;
         if ((var & CS_AUX) && CIRCUIT_SEGMENT(var) >= CIRCUIT_FOREIGN)
-            PUSH(b, occurs->foreign[side], term_var(b, var));
+            GROWING_PUSH(&b->failed, occurs->foreign[side], term_var(b, var));
     }
 }
 
@@ -206,7 +178,7 @@ static void record_bit(void *ctx, uint32_t index, bool value)
     struct builder *b = ctx;
 
     (void)index, (void)value;
-    PUSH(b, b->places, IS_BIT);
+    GROWING_PUSH(&b->failed, b->places, IS_BIT);
 }
 
 static void record_value(void *ctx, uint32_t index, const fr_t *value)
@@ -214,7 +186,7 @@ static void record_value(void *ctx, uint32_t index, const fr_t *value)
     struct builder *b = ctx;
 
     (void)index, (void)value;
-    PUSH(b, b->places, b->current.n_values++);
+    GROWING_PUSH(&b->failed, b->places, b->current.n_values++);
 }
 
 struct cs *builder_record(struct builder *b)
@@ -222,7 +194,7 @@ struct cs *builder_record(struct builder *b)
     const struct cs begin = {.n_inputs = local(CIRCUIT_OWN_INPUTS, 0),
                              .n_aux = local(CIRCUIT_OWN, 0)};
 
-    PUSH(b, b->recorded, (struct recorded){.value_places = NULL});
+    GROWING_PUSH(&b->failed, b->recorded, (struct recorded){.value_places = NULL});
     b->current = (struct circuit_template){.first_row = (uint32_t)b->first[CIRCUIT_A].len,
                                            .n_segments = CIRCUIT_FOREIGN};
     b->places.len = 0;
@@ -332,7 +304,7 @@ uint32_t builder_end(struct builder *b)
         r->occurs.foreign[side].len =
             sort_unique(r->occurs.foreign[side].at, r->occurs.foreign[side].len);
     describe_own(b, r);
-    PUSH(b, b->templates, b->current);
+    GROWING_PUSH(&b->failed, b->templates, b->current);
     return b->failed ? 0 : (uint32_t)b->templates.len - 1;
 }
 
@@ -358,14 +330,14 @@ struct circuit_base builder_place(struct builder *b, uint32_t template_index,
     if (b->failed)
         return own;
     const struct circuit_template *t = &b->templates.at[template_index];
-    PUSH(b, b->instances,
-         (struct circuit_instance){template_index, (uint32_t)b->here.n_rows,
-                                   (uint32_t)b->bases.len});
-    PUSH(b, b->bases, (struct circuit_base){0, 0});
-    PUSH(b, b->bases, own);
-    PUSH(b, b->bases, (struct circuit_base){0, b->here.n_inputs});
+    GROWING_PUSH(&b->failed, b->instances,
+                 (struct circuit_instance){template_index, (uint32_t)b->here.n_rows,
+                                           (uint32_t)b->bases.len});
+    GROWING_PUSH(&b->failed, b->bases, (struct circuit_base){0, 0});
+    GROWING_PUSH(&b->failed, b->bases, own);
+    GROWING_PUSH(&b->failed, b->bases, (struct circuit_base){0, b->here.n_inputs});
     for (uint32_t i = CIRCUIT_FOREIGN; i < t->n_segments; i++)
-        PUSH(b, b->bases, foreign_bases[i - CIRCUIT_FOREIGN]);
+        GROWING_PUSH(&b->failed, b->bases, foreign_bases[i - CIRCUIT_FOREIGN]);
     b->here.n_rows += t->n_rows;
     b->here.n_aux += t->n_aux;
     b->here.n_inputs += t->n_inputs;
@@ -453,8 +425,8 @@ static int derive(struct circuit *c, const struct recorded *recorded)
     const uint32_t blocks = (c->aux_words + CIRCUIT_RANK_WORDS - 1) / CIRCUIT_RANK_WORDS;
 
     c->value_aux = malloc((c->n_values - c->n_inputs + 1) * sizeof(*c->value_aux));
-    c->a_density = calloc(c->aux_words + 1, sizeof(*c->a_density));
-    c->b_density = calloc(c->aux_words + 1, sizeof(*c->b_density));
+    c->a_density = calloc(c->aux_words, sizeof(*c->a_density));
+    c->b_density = calloc(c->aux_words, sizeof(*c->b_density));
     c->a_rank = malloc((blocks + 1) * sizeof(*c->a_rank));
     c->b_rank = malloc((blocks + 1) * sizeof(*c->b_rank));
     if (!c->value_aux || !c->a_density || !c->b_density || !c->a_rank || !c->b_rank)
@@ -467,14 +439,6 @@ static int derive(struct circuit *c, const struct recorded *recorded)
     return 0;
 }
 
-/* Moves an array into the circuit, without its spare room. */
-#define TAKE(to, array)                                                                \
-    do {                                                                               \
-        void *fitting_ = realloc((array).at, ((array).len + 1) * sizeof(*(array).at)); \
-        (to) = fitting_ ? fitting_ : (array).at;                                       \
-        (array).at = NULL;                                                             \
-    } while (0)
-
 static void take_tables(struct builder *b)
 {
     struct circuit *c = b->circuit;
@@ -485,14 +449,14 @@ static void take_tables(struct builder *b)
     c->n_bases = (uint32_t)b->bases.len;
     c->template_rows = (uint32_t)b->first[CIRCUIT_A].len;
     for (int side = 0; side < CIRCUIT_SIDES; side++) {
-        PUSH(b, b->first[side], (uint32_t)b->terms[side].len);
-        TAKE(c->sides[side].first, b->first[side]);
-        TAKE(c->sides[side].terms, b->terms[side]);
+        GROWING_PUSH(&b->failed, b->first[side], (uint32_t)b->terms[side].len);
+        GROWING_TAKE(c->sides[side].first, b->first[side]);
+        GROWING_TAKE(c->sides[side].terms, b->terms[side]);
     }
-    TAKE(c->coeffs, b->coeffs);
-    TAKE(c->templates, b->templates);
-    TAKE(c->instances, b->instances);
-    TAKE(c->bases, b->bases);
+    GROWING_TAKE(c->coeffs, b->coeffs);
+    GROWING_TAKE(c->templates, b->templates);
+    GROWING_TAKE(c->instances, b->instances);
+    GROWING_TAKE(c->bases, b->bases);
 }
 
 int builder_finish(struct builder *b, const struct circuit_offsets *offsets, struct circuit **out)
@@ -511,9 +475,9 @@ int builder_finish(struct builder *b, const struct circuit_offsets *offsets, str
     c->n_rows = n.rows;
     c->log2_domain = n.log2_domain;
     c->n_values = b->values_here;
-    c->aux_words = (uint32_t)words_of(n.aux);
+    c->aux_words = (uint32_t)words_of(n.aux) + 1;
     c->offsets = *offsets;
-    if (derive(c, b->recorded.at) < 0)
+    if (derive(c, b->recorded.at) < 0 || circuit_plan_create(c, &c->plan) < 0)
         return -ENOMEM;
     *out = c;
     b->circuit = NULL; /* now the caller's */

@@ -93,7 +93,7 @@ static void assert_found(const struct circuit *c, const struct found *found, con
 
 /* The rank of every variable, and of all of them. */
 static void assert_ranks(const uint64_t *density, const uint32_t *rank, uint32_t len,
-                         uint32_t total)
+                         uint32_t total, uint32_t words)
 {
     uint32_t n = 0;
 
@@ -103,7 +103,7 @@ static void assert_ranks(const uint64_t *density, const uint32_t *rank, uint32_t
         n += density[i / 64] >> (i % 64) & 1;
     }
     ck_assert_uint_eq(n, total);
-    ck_assert_uint_eq(rank[((len + 63) / 64 + CIRCUIT_RANK_WORDS - 1) / CIRCUIT_RANK_WORDS], total);
+    ck_assert_uint_eq(rank[(words + CIRCUIT_RANK_WORDS - 1) / CIRCUIT_RANK_WORDS], total);
 }
 
 static void assert_totals(const struct circuit *c, const struct porep_totals *t)
@@ -112,8 +112,8 @@ static void assert_totals(const struct circuit *c, const struct porep_totals *t)
     ck_assert_uint_eq(c->n_aux, t->aux);
     ck_assert_uint_eq(c->n_rows, t->rows);
     ck_assert_uint_eq(c->log2_domain, t->log2_domain);
-    assert_ranks(c->a_density, c->a_rank, c->n_aux, t->a_aux);
-    assert_ranks(c->b_density, c->b_rank, c->n_aux, t->b_aux);
+    assert_ranks(c->a_density, c->a_rank, c->n_aux, t->a_aux, c->aux_words);
+    assert_ranks(c->b_density, c->b_rank, c->n_aux, t->b_aux, c->aux_words);
 }
 
 START_TEST(circuit_rows__equal_the_recorded_ones)

@@ -107,7 +107,8 @@ static void compare(const struct compact *w, const struct porep_roots *roots,
     ck_assert_uint_eq(cs.n_inputs, c->n_inputs);
     ck_assert_uint_eq(cmp.next_aux, c->n_aux);
     ck_assert_uint_eq(cmp.next_value, c->n_values);
-    ck_assert_uint_eq(w->bits[c->aux_words - 1] >> 1 >> (c->n_aux - 1) % 64, 0);
+    ck_assert_uint_eq(w->bits[c->aux_words - 2] >> 1 >> (c->n_aux - 1) % 64, 0);
+    ck_assert_uint_eq(w->bits[c->aux_words - 1], 0);
 }
 
 START_TEST(compact_compute__equals_the_gadgets)
