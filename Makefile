@@ -65,7 +65,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-gpu bench-gpu gpu-tests gpu-benches check-unit check-system check-sanitized check-threads unit-tests system-helpers benches fuzzers bench fuzz lint format install demo clean deps
+.PHONY: all cuda check check-gpu bench-gpu gpu-tests gpu-benches check-unit check-system check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -217,6 +217,11 @@ check-threads: all unit-tests system-helpers
 # One line a measurement: median, spread, machine, beside a calibration (doc/measurements.md).
 bench: all benches
 	@for b in $(BENCHES); do echo "== $$b"; BUILD=$(BUILD) $$b || exit 1; done
+
+# The compact witness of a 32 GiB partition; the last line is the figure. BENCH_THREADS: how many threads.
+BENCH_THREADS ?= 2
+bench-witness: $(BUILD)/tests/bench/bench_witness
+	@$< $(BENCH_THREADS)
 
 lint:
 	$(Q)mkdir -p build/lint

@@ -12,4 +12,8 @@ void random_roots(struct porep_roots *out, uint64_t seed);
 /* As many challenges as the size has; free() them. */
 struct porep_challenge *random_challenges(const struct sector_size *size, uint64_t seed);
 
+/* A C1 with all its partitions, whose paths end in the same roots and whose every digest is random otherwise. For sizes
+ * with a registered proof. End it with c1_destroy. */
+struct c1 *random_c1(const struct sector_size *size, uint64_t seed);
+
 #endif

@@ -202,6 +202,35 @@ START_TEST(compact_make__equals_the_reference)
 }
 END_TEST
 
+/* Of a later partition too, and of the largest form that there is. */
+START_TEST(compact_make__takes_from_a_c1_what_the_gadgets_take)
+{
+    static const struct {
+        const char *name;
+        uint32_t partition;
+    } cases[] = {{"8MiB", 0}, {"32GiB", 7}, {"64GiB", 9}};
+    const struct sector_size *size = sector_size_by_name(cases[_i].name);
+    const uint32_t partition = cases[_i].partition;
+    struct porep_challenge *challenges = calloc(size->challenges, sizeof(*challenges));
+    struct c1 *c1 = random_c1(size, 31);
+    struct circuit *c = circuit_of(size);
+    struct compact *made = create(c), *computed = create(c);
+    struct porep_roots roots;
+
+    ck_assert_int_eq(compact_make(made, c1, partition, NULL, NULL), 0);
+    porep_read_roots(c1, partition, &roots);
+    for (uint32_t i = 0; i < size->challenges; i++)
+        ck_assert_int_eq(porep_read_challenge(c1, partition, i, &roots, &challenges[i], NULL), 0);
+    compact_compute(computed, &roots, challenges, NULL);
+    ck_assert_int_eq(memcmp(made->values, computed->values, made->bytes), 0);
+    free(challenges);
+    compact_destroy(made);
+    compact_destroy(computed);
+    circuit_destroy(c);
+    c1_destroy(c1);
+}
+END_TEST
+
 START_TEST(compact_expand__any_range_is_part_of_the_whole)
 {
     const struct sector_size *size = sector_size_by_name("2KiB");
@@ -363,6 +392,7 @@ int main(void)
                         getenv("PROOFD_QUICK") ? 2 : n_sizes);
     tcase_add_test(tc, compact_compute__is_the_same_on_any_number_of_threads);
     tcase_add_loop_test(tc, compact_make__equals_the_reference, 0, n_names);
+    tcase_add_loop_test(tc, compact_make__takes_from_a_c1_what_the_gadgets_take, 0, 3);
     tcase_add_test(tc, compact_expand__any_range_is_part_of_the_whole);
     tcase_add_test(tc, compact_make__refuses_roots_that_differ);
     tcase_add_test(tc, compact_bytes__stay_below_96_MB);
