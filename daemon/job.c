@@ -14,7 +14,7 @@ static const char *const priority_names[JOB_PRIORITIES] = {"low", "normal", "hig
 
 /* Bit `to` of next_states[from] is set where the move is legal. Work goes forth and back between the
  * three unfinished states as partitions enter and leave engines; an end is left never, but for a
- * rejected file that is written anew. */
+ * rejected file that is written anew and a proof that the disk has lost. */
 #define TO(state) (1u << (state))
 #define TO_UNFINISHED (TO(JOB_QUEUED) | TO(JOB_SYNTHESIZING) | TO(JOB_PROVING))
 #define TO_END (TO(JOB_DONE) | TO(JOB_FAILED) | TO(JOB_CANCELLED))
@@ -25,6 +25,7 @@ static const unsigned next_states[JOB_STATES] = {
     [JOB_QUEUED] = TO_UNFINISHED | TO_END,
     [JOB_SYNTHESIZING] = TO_UNFINISHED | TO_END,
     [JOB_PROVING] = TO_UNFINISHED | TO_END,
+    [JOB_DONE] = TO(JOB_QUEUED) | TO(JOB_FAILED),
 };
 
 const char *job_state_name(enum job_state state)

@@ -413,7 +413,6 @@ static int recover_job(struct jobs *jobs, const struct job_record *r)
     if (r->state != JOB_QUEUED) {
         job_set_state(jobs, job, JOB_QUEUED);
         job_set_state(jobs, job, r->state);
-        job->recovered = true;
     }
     job->disk_bytes = bytes_on_disk(jobs, r->id);
     jobs->totals.store_bytes += job->disk_bytes;
@@ -452,9 +451,10 @@ static int recover(struct jobs *jobs, struct errmsg *err)
 
     if (ret == 0)
         ret = recovery.ret;
-    if (ret == 0)
-        ret = recover_queue(jobs);
-    return ret;
+    if (ret < 0)
+        return ret;
+    results_check(jobs);
+    return recover_queue(jobs);
 }
 
 int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *err)
@@ -544,6 +544,9 @@ void jobs_totals(struct jobs *jobs, struct jobs_totals *out)
     pthread_mutex_lock(&jobs->lock);
     *out = jobs->totals;
     pthread_mutex_unlock(&jobs->lock);
+    struct store_health health = store_health(jobs->store);
+    out->set_aside = health.set_aside;
+    out->repaired += health.repaired;
 }
 
 ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, uint64_t offset)
@@ -556,53 +559,6 @@ ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, ui
     if (info.file_bytes == 0)
         return 0;
     return store_read(jobs->store, id, STORE_C1, buf, len, offset);
-}
-
-int jobs_proof(struct jobs *jobs, uint64_t id, uint8_t **bytes, size_t *len)
-{
-    struct job_info info;
-
-    if (jobs_get(jobs, id, &info) < 0 || info.state != JOB_DONE)
-        return -ENOENT;
-    return store_get(jobs->store, id, STORE_PROOF, bytes, len);
-}
-
-/* A copy of the error that is kept in memory, with its newline, or NULL. */
-static char *error_in_memory(struct jobs *jobs, uint64_t id)
-{
-    char *text = NULL;
-
-    pthread_mutex_lock(&jobs->lock);
-    struct job *job = table_get(jobs, id);
-    if (job && job->error && asprintf(&text, "%s\n", job->error) < 0)
-        text = NULL;
-    pthread_mutex_unlock(&jobs->lock);
-    return text;
-}
-
-int jobs_error(struct jobs *jobs, uint64_t id, char **text)
-{
-    struct job_info info;
-    size_t len;
-    char *in_memory = error_in_memory(jobs, id);
-
-    if (in_memory) {
-        *text = in_memory;
-        return 0;
-    }
-    if (jobs_get(jobs, id, &info) < 0 || info.state != JOB_FAILED)
-        return -ENOENT;
-    return store_get(jobs->store, id, STORE_ERROR, (uint8_t **)text, &len);
-}
-
-int jobs_report(struct jobs *jobs, uint64_t id, char **json)
-{
-    struct job_info info;
-    size_t len;
-
-    if (jobs_get(jobs, id, &info) < 0 || (info.state != JOB_DONE && info.state != JOB_FAILED))
-        return -ENOENT;
-    return store_get(jobs->store, id, STORE_REPORT, (uint8_t **)json, &len);
 }
 
 /* ---- removal ---- */
@@ -781,6 +737,7 @@ void jobs_tick(struct jobs *jobs)
     start_accepted(jobs);
     pthread_mutex_unlock(&jobs->disk);
     runs_retry(jobs);
+    results_retry(jobs);
     forget_old(jobs);
     forget_debris(jobs);
     tell_all(jobs);

@@ -10,6 +10,7 @@
 #define DAEMON_JOBS_H
 
 #include "daemon/job.h"
+#include "gpu/trust.h"
 #include "numa/circuit/c1_reader.h"
 
 struct jobs;
@@ -25,6 +26,11 @@ struct jobs_options {
     /* Refuses what can never be proved (no parameters, ...): 0, or -EINVAL with err. Called while a file
      * is judged, whose writers wait for it; must not call back into this table. May be NULL. */
     int (*admit)(void *ctx, const struct c1 *c1, struct errmsg *err);
+    /* What proofs of this size would be made with now: 0 with the digest of the verifying key, negative: nobody
+     * knows. Partitions that other parameters proved are proved again; what another job has is taken over
+     * only where it is known to be of these. Called when a job enters the queue, with locks held; must not call
+     * back. NULL: all parameters are alike. */
+    int (*params)(void *ctx, const struct sector_size *size, uint8_t vk_digest[SRS_VK_DIGEST_BYTES]);
     /* Something changed: `info` is the new copy, `was` the state before, `gone`: the job has left the
      * table. Called without a lock, by a thread that changed something, one call at a time and those of
      * one job in order; must not block. Moves that follow at once may be told as one. May be NULL. */
@@ -53,6 +59,8 @@ struct jobs_totals {
     uint32_t by_state[JOB_STATES];
     uint64_t store_bytes;
     uint64_t done_ever, failed_ever; /* since start */
+    uint32_t set_aside;              /* entries of the store that cannot be read as a job */
+    uint64_t repaired; /* since start: what the disk had damaged and could be made again */
 };
 void jobs_totals(struct jobs *jobs, struct jobs_totals *out);
 
@@ -60,7 +68,8 @@ void jobs_totals(struct jobs *jobs, struct jobs_totals *out);
 ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, uint64_t offset);
 /* malloc'ed copies for the caller to free; -ENOENT when there is none (yet). Text ends with a
  * newline; proof is 192 bytes for each partition. The error of a job that is done is why the last
- * upload over it was refused. */
+ * upload over it was refused. What the disk has damaged is made again from what else is there; a proof that
+ * cannot be is -EIO, and its job is soon back in the queue. */
 int jobs_proof(struct jobs *jobs, uint64_t id, uint8_t **bytes, size_t *len);
 int jobs_error(struct jobs *jobs, uint64_t id, char **text);
 int jobs_report(struct jobs *jobs, uint64_t id, char **json); /* done and failed jobs */
@@ -137,8 +146,9 @@ void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,
 /* What an engine measured, for the report. */
 struct partition_report {
     int node;
-    char device[64]; /* "cpu" or the GPU's name */
-    bool insecure;
+    char device[64];       /* "cpu" or the GPU's name */
+    enum srs_trust params; /* whose they are */
+    uint8_t vk_digest[SRS_VK_DIGEST_BYTES]; /* and which */
     double synthesis_ms, transform_ms, msm_ms, verify_ms, total_ms, params_ms;
     uint64_t peak_bytes;
 };

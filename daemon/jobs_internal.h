@@ -1,6 +1,6 @@
 /*
- * What jobs.c (the table and what users do), upload.c (files as they arrive) and partitions.c (what
- * engines do) share of a struct jobs. Nobody else includes this.
+ * What jobs.c (the table and what users do), upload.c (files as they arrive), partitions.c (what
+ * engines do) and results.c (what ended jobs left) share of a struct jobs. Nobody else includes this.
  *
  * Locks, in the order in which they may be taken (doc/design.md, "Locks"):
  *   spool->lock  orders the writers of one file; held over a piece of the reading and judging of it
@@ -57,13 +57,13 @@ struct job {
     uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
     bool in_table, to_tell;
     uint8_t content_id[DIGEST_BYTES];
-    bool accepted;                 /* its record is on disk */
+    bool accepted;       /* its record is on disk */
     bool stray_record;   /* D: it is not, but a record may be there that the disk did not remove */
     bool named_in_table; /* jobs_find and jobs_list show it */
     bool gone;           /* has left the table, or is about to: nothing may change it any more */
     bool insecure;
-    bool recovered; /* had ended before this service started */
-    bool has_file;  /* guarded by spool->lock: the directory and c1 have been made */
+    bool proof_lost; /* done, but the disk has damaged the proof and the journal */
+    bool has_file;   /* guarded by spool->lock: the directory and c1 have been made */
 };
 
 enum slot_state {
@@ -232,5 +232,25 @@ void run_leave(struct jobs *jobs, struct job *job);
 /* Tries again what the disk refused: proofs not journalled, jobs not ended. Without locks. */
 void runs_retry(struct jobs *jobs);
 void runs_free(struct jobs *jobs);
+
+/* What is in the journal of a job: any thread. */
+struct journal {
+    struct partition_entry *entries; /* malloc'ed */
+    size_t len;
+    uint64_t good_bytes; /* up to the first that is no entry */
+    size_t holes;        /* entries that are none with good ones behind: no crash leaves such */
+};
+int journal_read(struct jobs *jobs, uint64_t id, const uint8_t content_id[DIGEST_BYTES],
+                 uint32_t partitions, struct journal *out);
+
+/* ---- results.c: without locks ---- */
+/* The disk had damaged something, and it is whole again. */
+void count_repaired(struct jobs *jobs);
+/* Makes the decoded form of a job that waits again, from its file. */
+int decoded_again(struct jobs *jobs, uint64_t id, const uint8_t content_id[DIGEST_BYTES]);
+/* Puts jobs whose proofs are lost back into the queue, or ends them. */
+void results_retry(struct jobs *jobs);
+/* At start: looks at the results of all jobs that have ended, and repairs. */
+void results_check(struct jobs *jobs);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "daemon/log.h"
@@ -145,7 +146,8 @@ int partition_prove(const struct partition_task *task, struct partition_result *
     if (ret < 0)
         return ret;
     result.report.total_ms = now_ms() - start;
-    result.report.insecure = task->srs->trust == SRS_INSECURE;
+    result.report.params = task->srs->trust;
+    memcpy(result.report.vk_digest, task->srs->vk_digest, sizeof(result.report.vk_digest));
     result.report.peak_bytes = assignment_bytes(c1_size(task->c1));
     *out = result;
     return 0;

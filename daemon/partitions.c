@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "daemon/jobs_internal.h"
+#include "daemon/log.h"
 #include "daemon/report.h"
 
 #define TICK_NS 1000000000
@@ -190,45 +191,125 @@ static int journal_add(struct jobs *jobs, struct run *run, const struct partitio
     return ret;
 }
 
-/* Takes into the run what the journal of job `id` has of this content, up to the first entry that is
- * none: what a power cut tore off. Returns the bytes that are good. */
-static uint64_t journal_load(struct jobs *jobs, struct run *run, uint64_t id,
-                             const uint8_t content_id[DIGEST_BYTES])
+/* With lock: partitions that other parameters proved do not go with those that `vk_digest` is of. */
+static void drop_other_parameters(struct run *run, const uint8_t vk_digest[SRS_VK_DIGEST_BYTES])
 {
-    struct partition_entry entry;
-    uint8_t *bytes = NULL;
-    size_t len = 0, at = 0;
+    for (uint32_t i = 0; i < run->partitions; i++) {
+        struct slot *slot = &run->slots[i];
+        if ((slot->state == SLOT_DONE || slot->state == SLOT_HELD) &&
+            memcmp(slot->entry.report.vk_digest, vk_digest, SRS_VK_DIGEST_BYTES) != 0) {
+            slot->state = SLOT_WAITING;
+            run->journal_stale = true;
+        }
+    }
+}
 
-    if (store_get(jobs->store, id, STORE_PARTITIONS, &bytes, &len) < 0)
+/* Which proofs may be used. */
+struct parameters {
+    bool any; /* nobody asks */
+    bool known;
+    uint8_t vk_digest[SRS_VK_DIGEST_BYTES];
+};
+
+static struct parameters ask_parameters(struct jobs *jobs, const struct job *job)
+{
+    struct parameters p = {.any = !jobs->opt.params};
+
+    if (jobs->opt.params)
+        p.known = jobs->opt.params(jobs->opt.ctx, job->proof->size, p.vk_digest) == 0;
+    return p;
+}
+
+/* `own`: what this job had proved is good as long as nothing else is known. */
+static bool is_usable(const struct partition_entry *entry, const struct parameters *p, bool own)
+{
+    if (p->any || !p->known)
+        return p->any || own;
+    return memcmp(entry->report.vk_digest, p->vk_digest, SRS_VK_DIGEST_BYTES) == 0;
+}
+
+/* With lock. */
+static void slot_load(struct run *run, const struct partition_entry *entry)
+{
+    struct slot *slot = &run->slots[entry->partition];
+
+    if (in_engine(slot))
+        return;
+    drop_other_parameters(run, entry->report.vk_digest); /* what is later in a journal is newer */
+    slot->entry = *entry;
+    slot->state = SLOT_DONE;
+    run->node = entry->report.node;
+}
+
+int journal_read(struct jobs *jobs, uint64_t id, const uint8_t content_id[DIGEST_BYTES],
+                 uint32_t partitions, struct journal *out)
+{
+    uint8_t *bytes = NULL;
+    size_t len = 0, bad = 0;
+    struct journal j = {0};
+    int ret = store_get(jobs->store, id, STORE_PARTITIONS, &bytes, &len);
+
+    if (ret < 0)
+        return ret;
+    j.entries = calloc(len / PARTITION_ENTRY_BYTES + 1, sizeof(*j.entries));
+    for (size_t at = 0; j.entries && at + PARTITION_ENTRY_BYTES <= len;
+         at += PARTITION_ENTRY_BYTES) {
+        struct partition_entry *entry = &j.entries[j.len];
+        if (partition_entry_decode(bytes + at, content_id, entry) < 0 ||
+            entry->partition >= partitions) {
+            bad++;
+            continue;
+        }
+        j.len++;
+        j.holes = bad;
+        j.good_bytes += bad == 0 ? PARTITION_ENTRY_BYTES : 0;
+    }
+    free(bytes);
+    if (!j.entries)
+        return -ENOMEM;
+    *out = j;
+    return 0;
+}
+
+static void log_journal(struct jobs *jobs, uint64_t id, const struct journal *j, size_t others)
+{
+    if (j->holes > 0) {
+        log_err(
+            log_u64("job", id), log_u64("entries", j->holes),
+            log_str("msg", "its journal was damaged on disk: these partitions are proved again"));
+        count_repaired(jobs);
+    }
+    if (others > 0)
+        log_warn(log_u64("job", id), log_u64("entries", others),
+                 log_str("msg", "partitions that other parameters proved are proved again"));
+}
+
+/* Takes into the run what the journal of job `id` has of this content. Returns the bytes that are good; what
+ * is behind them, and what is not used, makes the journal stale. */
+static uint64_t journal_load(struct jobs *jobs, struct run *run, uint64_t id, const struct job *job,
+                             const struct parameters *params)
+{
+    struct journal j;
+    size_t others = 0;
+
+    if (journal_read(jobs, id, job->content_id, run->partitions, &j) < 0)
         return 0;
     pthread_mutex_lock(&jobs->lock);
-    for (; at + PARTITION_ENTRY_BYTES <= len; at += PARTITION_ENTRY_BYTES) {
-        if (partition_entry_decode(bytes + at, content_id, &entry) < 0 ||
-            entry.partition >= run->partitions)
-            break;
-        struct slot *slot = &run->slots[entry.partition];
-        if (slot->state == SLOT_DONE || in_engine(slot))
-            continue;
-        slot->entry = entry;
-        slot->state = SLOT_DONE;
-        run->node = entry.report.node;
+    for (size_t i = 0; i < j.len; i++) {
+        if (is_usable(&j.entries[i], params, id == job->id))
+            slot_load(run, &j.entries[i]);
+        else
+            others++;
     }
+    run->journal_stale |= j.holes > 0 || others > 0;
     run_refresh(jobs, run);
     pthread_mutex_unlock(&jobs->lock);
-    free(bytes);
-    return at;
+    log_journal(jobs, id, &j, id == job->id ? others : 0);
+    free(j.entries);
+    return j.good_bytes;
 }
 
 /* ---- ends (with disk) ---- */
-
-static bool entries_insecure(const struct partition_entry *entries, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (entries[i].report.insecure)
-            return true;
-    }
-    return false;
-}
 
 /* What the disk says of a job, brought to its end. */
 static int ended_record(struct jobs *jobs, const struct job *job, const struct run *run,
@@ -242,7 +323,7 @@ static int ended_record(struct jobs *jobs, const struct job *job, const struct r
     r->state = run->ending;
     r->partitions_done = (uint32_t)len;
     r->node = run->node;
-    r->insecure = entries_insecure(entries, len);
+    r->insecure = len > 0 && entries_params(entries, len) < SRS_CHECKED;
     r->same_as = job->same_as;
     r->started_ns = job->started_ns;
     r->ended_ns = now_ns();
@@ -375,13 +456,12 @@ static int run_end_if_complete(struct jobs *jobs, struct run *run)
 
 /* ---- starting (with disk) ---- */
 
-/* A job whose proof can be taken over. What development parameters proved in another life of the
- * service stays there: the parameters may be others now. With lock. */
+/* A job whose proof can be taken over, the newest: parameters change. With lock. */
 static struct job *proved_before(struct jobs *jobs, const struct job *job)
 {
-    for (size_t i = 0; i < jobs->len; i++) {
+    for (size_t i = jobs->len; i-- > 0;) {
         struct job *other = jobs->by_id[i];
-        if (other->state == JOB_DONE && !(other->recovered && other->insecure) && !other->gone &&
+        if (other->state == JOB_DONE && !other->gone &&
             memcmp(other->content_id, job->content_id, DIGEST_BYTES) == 0)
             return other;
     }
@@ -415,15 +495,18 @@ static int run_enter(struct jobs *jobs, struct job *job, bool checked, uint64_t 
 static void run_load(struct jobs *jobs, struct job *job, uint64_t source)
 {
     struct run *run = job->run;
+    struct parameters params = ask_parameters(jobs, job);
     bool home = run->members == job;
-    uint64_t bytes = journal_load(jobs, run, job->id, job->content_id);
+    uint64_t bytes = journal_load(jobs, run, job->id, job, &params);
 
     if (home)
         run->journal_bytes = bytes;
     else if (bytes > 0)
         run->journal_stale = true;
     if (source && run->done < run->partitions) {
-        run->journal_stale = journal_load(jobs, run, source, job->content_id) > 0;
+        uint32_t had = run->done;
+        journal_load(jobs, run, source, job, &params);
+        run->journal_stale |= run->done > had;
         if (run->done == run->partitions)
             job->same_as = source; /* nothing else runs under `disk` */
     }
@@ -544,6 +627,8 @@ static int open_work(struct jobs *jobs, const struct job *home, bool checked, in
 {
     int ret = checked ? 0 : check_decoded(jobs, home);
 
+    if (ret == -EBADMSG || ret == -ENOENT || ret == -EIO)
+        ret = decoded_again(jobs, home->id, home->content_id);
     return ret < 0 ? ret : store_open_file(jobs->store, home->id, STORE_DECODED, fd);
 }
 
@@ -691,19 +776,6 @@ void jobs_partition_returned(struct jobs *jobs, uint64_t id, uint32_t partition)
     tell_all(jobs);
 }
 
-/* With lock: partitions that other parameters proved do not go with this one. */
-static void drop_other_parameters(struct run *run, bool insecure)
-{
-    for (uint32_t i = 0; i < run->partitions; i++) {
-        struct slot *slot = &run->slots[i];
-        if ((slot->state == SLOT_DONE || slot->state == SLOT_HELD) &&
-            slot->entry.report.insecure != insecure) {
-            slot->state = SLOT_WAITING;
-            run->journal_stale = true;
-        }
-    }
-}
-
 /* With lock: keeps a proof in memory until the journal has it. */
 static void slot_hold(struct run *run, struct slot *slot, const uint8_t proof[192],
                       const struct partition_report *report)
@@ -714,7 +786,7 @@ static void slot_hold(struct run *run, struct slot *slot, const uint8_t proof[19
     slot->entry.report = *report;
     memcpy(slot->entry.proof, proof, sizeof(slot->entry.proof));
     slot->state = SLOT_HELD;
-    drop_other_parameters(run, report->insecure);
+    drop_other_parameters(run, report->vk_digest);
 }
 
 /* With lock: a proof that the journal does not have yet, or NULL. */

@@ -12,7 +12,7 @@
 #include "numa/circuit/sector.h"
 
 static const uint8_t job_magic[8] = "proofdJ1";
-static const uint8_t partition_magic[8] = "proofdP1";
+static const uint8_t partition_magic[8] = "proofdP2";
 
 struct cursor {
     uint8_t *out;      /* where a writer is */
@@ -245,12 +245,13 @@ void partition_entry_encode(uint8_t out[PARTITION_ENTRY_BYTES],
     put_bytes(&c, partition_magic, sizeof(partition_magic));
     put_u32(&c, entry->partition);
     put_u32(&c, (uint32_t)r->node);
-    put_u32(&c, r->insecure ? FLAG_INSECURE : 0);
+    put_u32(&c, r->params);
     put_u32(&c, 0);
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
         put_double(&c, times[i]);
     put_u64(&c, r->peak_bytes);
     put_bytes(&c, r->device, sizeof(r->device));
+    put_bytes(&c, r->vk_digest, sizeof(r->vk_digest));
     put_bytes(&c, entry->proof, sizeof(entry->proof));
     entry_digest(out, content_id, c.out);
 }
@@ -272,14 +273,17 @@ int partition_entry_decode(const uint8_t bytes[PARTITION_ENTRY_BYTES],
         return -EBADMSG;
     e.partition = get_u32(&c);
     r->node = (int32_t)get_u32(&c);
-    r->insecure = get_u32(&c) & FLAG_INSECURE;
+    r->params = (enum srs_trust)get_below(&c, SRS_TRUSTS);
     get_u32(&c);
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
         *times[i] = get_double(&c);
     r->peak_bytes = get_u64(&c);
     get_bytes(&c, r->device, sizeof(r->device));
+    get_bytes(&c, r->vk_digest, sizeof(r->vk_digest));
     get_bytes(&c, e.proof, sizeof(e.proof));
     r->device[sizeof(r->device) - 1] = '\0';
+    if (c.bad || r->params == SRS_UNCHECKED)
+        return -EBADMSG;
     *out = e;
     return 0;
 }

@@ -50,7 +50,7 @@ struct partition_entry {
     struct partition_report report;
 };
 
-#define PARTITION_ENTRY_BYTES 368
+#define PARTITION_ENTRY_BYTES 400
 
 /* `content_id` goes into the checksum, so that an entry of another job is no entry of this one. */
 void partition_entry_encode(uint8_t out[PARTITION_ENTRY_BYTES],

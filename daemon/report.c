@@ -128,6 +128,17 @@ static void print_course(FILE *f, const struct job_record *r)
             ms_between(r->accepted_ns, r->started_ns), ms_between(r->started_ns, r->ended_ns));
 }
 
+enum srs_trust entries_params(const struct partition_entry *entries, size_t len)
+{
+    enum srs_trust least = len > 0 ? SRS_DIGEST : SRS_UNCHECKED;
+
+    for (size_t i = 0; i < len; i++) {
+        if (entries[i].report.params < least)
+            least = entries[i].report.params;
+    }
+    return least;
+}
+
 static void print_partition(FILE *f, const struct partition_entry *e, bool last)
 {
     const struct partition_report *p = &e->report;
@@ -158,6 +169,15 @@ static void print_partitions(FILE *f, const struct job_record *r,
     fputs("  ],\n", f);
 }
 
+/* All partitions of a job are proved with the same ones. */
+static void print_parameters(FILE *f, const struct partition_entry *entries, size_t len)
+{
+    if (len == 0)
+        return;
+    print_member(f, "parameters", srs_trust_text(entries_params(entries, len)));
+    print_digest(f, "verifying_key_sha256", entries[0].report.vk_digest);
+}
+
 int report_make(const struct job_record *r, const struct partition_entry *entries,
                 size_t entries_len, const char *failure, char **json)
 {
@@ -171,8 +191,7 @@ int report_make(const struct job_record *r, const struct partition_entry *entrie
     print_what(f, r);
     if (failure)
         print_member(f, "error", failure);
-    if (r->insecure)
-        print_member(f, "parameters", "insecure development parameters");
+    print_parameters(f, entries, entries_len);
     print_course(f, r);
     print_partitions(f, r, entries, entries_len);
     fprintf(f, "  \"insecure\": %s\n}\n", r->insecure ? "true" : "false");

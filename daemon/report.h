@@ -8,6 +8,9 @@
 
 #include "daemon/record.h"
 
+/* What can be said of the parameters of all of them. */
+enum srs_trust entries_params(const struct partition_entry *entries, size_t len);
+
 /* The JSON of a job that ends as `r` says; `entries` are its finished partitions, in any order.
  * `failure` is NULL for a proof. malloc'ed; -ENOMEM. */
 int report_make(const struct job_record *r, const struct partition_entry *entries,

@@ -390,7 +390,7 @@ static void on_done(struct sched *s, struct engine *e, const struct link_done *d
              log_str("stage", "verified"), log_u64("synthesis_ms", (uint64_t)r->synthesis_ms),
              log_u64("prove_ms", (uint64_t)(r->transform_ms + r->msm_ms)),
              log_u64("total_ms", (uint64_t)r->total_ms),
-             log_str("params", r->insecure ? "insecure development parameters" : "official"));
+             log_str("params", srs_trust_text(r->params)));
     int ret = write_result(s, d);
     if (ret < 0)
         keep_unwritten(s, d, ret);

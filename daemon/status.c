@@ -193,6 +193,12 @@ static void put_totals(FILE *out, const struct status_source *src)
     jobs_totals(src->jobs, &totals);
     fprintf(out, "store       %s, ", src->config->store);
     put_bytes(out, totals.store_bytes);
+    if (totals.set_aside > 0)
+        fprintf(out, "\n            %" PRIu32 " entries cannot be read as jobs: *.damaged, set aside",
+                totals.set_aside);
+    if (totals.repaired > 0)
+        fprintf(out, "\n            %" PRIu64 " damaged files made again since the start",
+                totals.repaired);
     fprintf(out, "\njobs        done %" PRIu64 ", failed %" PRIu64 " since the start; there now:",
             totals.done_ever, totals.failed_ever);
     for (int state = 0; state < JOB_STATES; state++)
@@ -279,6 +285,11 @@ static void put_job_metrics(FILE *out, struct jobs *jobs)
     fprintf(out, "proofd_jobs_failed_total %" PRIu64 "\n", t.failed_ever);
     head(out, "store_bytes", "gauge", "Bytes in the job store.");
     fprintf(out, "proofd_store_bytes %" PRIu64 "\n", t.store_bytes);
+    head(out, "store_set_aside", "gauge", "Entries of the store that cannot be read as jobs.");
+    fprintf(out, "proofd_store_set_aside %" PRIu32 "\n", t.set_aside);
+    head(out, "store_repaired_total", "counter",
+         "Files that the disk had damaged and that were made again.");
+    fprintf(out, "proofd_store_repaired_total %" PRIu64 "\n", t.repaired);
 }
 
 static void put_partition_metrics(FILE *out, const struct sched_status *st)

@@ -131,7 +131,7 @@ static int target_of_writer(struct jobs *jobs, struct job *job, uint64_t fresh, 
     }
     if (job->state == JOB_REJECTED)
         return -ENOENT; /* there is no file, only an error */
-    if (!job_state_is_final((enum job_state)job->state))
+    if (!job_state_is_final((enum job_state)job->state) || (job->proof_lost && !job->overwriter))
         return -EBUSY;
     if (job->overwriter) {
         *out = job->overwriter;

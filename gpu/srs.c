@@ -83,23 +83,6 @@ static bool is_insecure(const char *path, const struct vk *vk)
 
 /* ----------------------------------------------------------------------------------------- trust */
 
-const char *srs_trust_word(enum srs_trust trust)
-{
-    static const char *const words[SRS_TRUSTS] = {
-        [SRS_UNCHECKED] = "unchecked",
-        [SRS_INSECURE] = "insecure",
-        [SRS_CHECKED] = "checked",
-        [SRS_DIGEST] = "official",
-    };
-
-    return words[trust < SRS_TRUSTS ? trust : SRS_UNCHECKED];
-}
-
-const char *srs_trust_text(enum srs_trust trust)
-{
-    return trust == SRS_INSECURE ? "insecure development parameters" : srs_trust_word(trust);
-}
-
 /* Digests of what every file of these counts begins with and no two ceremonies share: vk and ic. */
 static int digest_head(const struct vk *vk, uint8_t head_digest[TRUSTED_DIGEST_BYTES],
                        uint8_t vk_digest[SRS_VK_DIGEST_BYTES])

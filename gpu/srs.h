@@ -11,26 +11,12 @@
 
 #include "gpu/curve.h"
 #include "gpu/srs_counts.h"
+#include "gpu/trust.h"
 #include "gpu/vk.h"
 #include "numa/circuit/sector.h"
 #include "numa/workers.h"
 
-/* What is known of a file's parameters. Only SRS_DIGEST and SRS_CHECKED are to be taken for secure. */
-enum srs_trust {
-    SRS_UNCHECKED, /* nobody has looked yet */
-    SRS_INSECURE,  /* development parameters: the marker is beside the file, or the key is theirs */
-    SRS_CHECKED,   /* every point was checked: on its curve, in the subgroup */
-    SRS_DIGEST,    /* the file has the published digest */
-    SRS_TRUSTS
-};
-
-/* In one word: "unchecked", "insecure", "checked", "official"; and in text, where only the second differs:
- * "insecure development parameters". */
-const char *srs_trust_word(enum srs_trust trust);
-const char *srs_trust_text(enum srs_trust trust);
-
 #define SRS_DIGEST_BYTES 16    /* of a BLAKE2b-512 over a whole file, as published (c2-formats 4.5) */
-#define SRS_VK_DIGEST_BYTES 32 /* of a SHA-256 */
 
 struct srs {
     const struct sector_size *size;

@@ -220,6 +220,8 @@ struct partition_report js_report(void)
 {
     return (struct partition_report){.node = 1,
                                      .device = "cpu",
+                                     .params = SRS_DIGEST,
+                                     .vk_digest = {1},
                                      .synthesis_ms = 1.5,
                                      .transform_ms = 2,
                                      .msm_ms = 3,

@@ -137,7 +137,7 @@ static void say_done(const struct item *it)
         return;
     }
     r->node = node;
-    r->insecure = true;
+    r->params = SRS_INSECURE;
     r->total_ms = 1;
     snprintf(r->device, sizeof(r->device), "fake");
     say(m);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/record.h"
+#include "daemon/store.h"
 #include "tests/lib/files.h"
 #include "tests/lib/job_store.h"
 #include "tests/lib/suite.h"
@@ -99,7 +100,8 @@ START_TEST(jobs_report__says_what_was_proved_and_what_it_cost)
     js_write(u, wrapped, len, 0);
     ck_assert_int_eq(upload_judge(u), 0);
     upload_close(u, false);
-    report.insecure = true;
+    report.params = SRS_INSECURE;
+    report.vk_digest[0] = 2;
     ck_assert_int_eq(jobs_take_partition(js->jobs, 0, &work), 0);
     close(work.c1_fd);
     ck_assert_int_eq(jobs_partition_done(js->jobs, work.job, 0, proof, &report), 0);
@@ -393,41 +395,29 @@ END_TEST
 
 /* ---- size ---- */
 
-/* A job's record and nothing else: all that is read of an ended one. */
-static void plant(const struct job_record *r)
-{
-    char path[256];
-    uint8_t bytes[JOB_RECORD_MAX];
-    size_t len = job_record_encode(bytes, r);
-
-    snprintf(path, sizeof(path), "%s/%016llx", js->dir, (unsigned long long)r->id);
-    ck_assert_int_eq(mkdir(path, 0700), 0);
-    strcat(path, "/job");
-    FILE *f = fopen(path, "w");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(bytes, 1, len, f), len);
-    fclose(f);
-}
-
 START_TEST(jobs__ten_thousand_ended_jobs_cost_little)
 {
     enum { COUNT = 10000 };
     uint64_t id = js_submit(js, "a", "2KiB-sealed");
+    static const uint8_t proof[192];
+    struct store *store;
     struct job_record r;
-    char path[256];
-    size_t len;
+    int fd;
 
     js_prove_all(js);
     jobs_close(js->jobs);
-    snprintf(path, sizeof(path), "%s/%016llx/job", js->dir, (unsigned long long)id);
-    uint8_t *bytes = file_read(path, &len);
-    ck_assert_int_eq(job_record_decode(bytes, len, &r), 0);
-    free(bytes);
-    for (int i = 1; i <= COUNT; i++) {
+    ck_assert_int_eq(store_open(js->dir, &store, NULL), 0);
+    ck_assert_int_eq(store_record_get(store, id, &r), 0);
+    for (int i = 1; i <= COUNT; i++) { /* all that is looked at of an ended one */
         r.id = r.named = id + (uint64_t)i;
         snprintf(r.name, sizeof(r.name), "sector-%d.json", i);
-        plant(&r);
+        ck_assert_int_eq(store_spool_create(store, r.id, &fd), 0);
+        store_spool_close(fd);
+        ck_assert_int_eq(store_put(store, r.id, STORE_PROOF, proof, sizeof(proof)), 0);
+        ck_assert_int_eq(store_put(store, r.id, STORE_REPORT, "{}\n", 3), 0);
+        ck_assert_int_eq(store_record_put(store, &r), 0);
     }
+    store_close(store);
     size_t before = mallinfo2().uordblks;
     ck_assert_int_eq(jobs_open(&js->opt, &js->jobs, NULL), 0);
     size_t each = (mallinfo2().uordblks - before) / COUNT;

@@ -117,30 +117,59 @@ START_TEST(jobs_take_partition__class_then_age_then_index)
 }
 END_TEST
 
-START_TEST(jobs_take_partition__a_damaged_decoded_form_fails_the_job)
+static const char *file_of(uint64_t id, const char *name)
 {
-    char path[256];
-    char *text;
+    static char path[256];
+
+    snprintf(path, sizeof(path), "%s/%016" PRIx64 "/%s", js->dir, id, name);
+    return path;
+}
+
+static void overwrite(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "r+");
+
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+START_TEST(jobs_take_partition__a_damaged_decoded_form_is_made_again)
+{
+    struct jobs_totals totals;
     uint64_t id = submit("a", 1);
 
-    snprintf(path, sizeof(path), "%s/%016" PRIx64 "/decoded", js->dir, id);
+    for (int i = 0; i < 2; i++) {
+        if (i == 0)
+            overwrite(file_of(id, "decoded"), "x");
+        else
+            unlink(file_of(id, "decoded"));
+        job_store_reopen(js);
+        take();
+        jobs_totals(js->jobs, &totals);
+        ck_assert_uint_eq(totals.repaired, 1);
+    }
     job_store_reopen(js);
-    FILE *f = fopen(path, "r+");
-    ck_assert_ptr_nonnull(f);
-    fputs("x", f);
-    fclose(f);
+    take();
+    jobs_totals(js->jobs, &totals);
+    ck_assert_uint_eq(totals.repaired, 0);
+}
+END_TEST
+
+START_TEST(jobs_take_partition__a_job_without_any_good_file_fails)
+{
     struct partition_work work;
+    uint64_t id = submit("a", 1);
+    char *text;
+
+    overwrite(file_of(id, "decoded"), "x");
+    overwrite(file_of(id, "c1"), "C1 document 2");
+    job_store_reopen(js);
     ck_assert_int_eq(jobs_take_partition(js->jobs, 1, &work), -EAGAIN);
     ck_assert_int_eq(js_state(js, "a"), JOB_FAILED);
     ck_assert_int_eq(jobs_error(js->jobs, id, &text), 0);
-    ck_assert_ptr_nonnull(strstr(text, "checksum"));
+    ck_assert_msg(strstr(text, "checksum"), "%s", text);
     free(text);
-    submit("b", 2);
-    job_store_reopen(js);
-    snprintf(path, sizeof(path), "%s/%016" PRIx64 "/decoded", js->dir, js_find(js, "b").id);
-    unlink(path);
-    ck_assert_int_eq(jobs_take_partition(js->jobs, 1, &work), -EAGAIN);
-    ck_assert_int_eq(js_state(js, "b"), JOB_FAILED);
 }
 END_TEST
 
@@ -242,7 +271,8 @@ START_TEST(jobs__partitions_of_other_parameters_are_proved_again)
     struct partition_work work;
 
     submit("a", 1);
-    report.insecure = true;
+    report.params = SRS_INSECURE;
+    report.vk_digest[0] = 2;
     js_fill_proof(proof, 1, 0);
     for (int i = 0; i < 3; i++) {
         work = take();
@@ -273,7 +303,7 @@ START_TEST(jobs__one_content_is_one_computation)
     submit("c", 1); /* proved before: done at once */
     ck_assert_int_eq(js_state(js, "c"), JOB_DONE);
     check_proof("c", 7);
-    ck_assert_uint_eq(js_find(js, "c").same_as, a);
+    ck_assert_uint_eq(js_find(js, "c").same_as, b);
     jobs_remove(js->jobs, a);
     jobs_remove(js->jobs, js_find(js, "c").id);
     job_store_reopen(js);
@@ -288,26 +318,93 @@ START_TEST(jobs__one_content_is_one_computation)
 }
 END_TEST
 
-START_TEST(jobs__what_development_parameters_proved_is_not_passed_on_by_a_restart)
+/* ---- parameters ---- */
+
+static uint8_t current; /* what the parameters of now begin with; 0: nobody knows */
+
+static int say_current(void *ctx, const struct sector_size *size,
+                       uint8_t vk_digest[SRS_VK_DIGEST_BYTES])
+{
+    (void)ctx;
+    ck_assert_str_eq(size->name, "2KiB");
+    if (!current)
+        return -ENOENT;
+    memset(vk_digest, 0, SRS_VK_DIGEST_BYTES);
+    vk_digest[0] = current;
+    return 0;
+}
+
+/* As js_prove_all, with the parameters of now. */
+static unsigned prove_some(unsigned count, unsigned char seed)
 {
     struct partition_report report = js_report();
     struct partition_work work;
-    uint8_t proof[192] = {0};
+    uint8_t proof[192];
+    unsigned n = 0;
 
-    submit("a", 1);
-    report.insecure = true;
-    while (jobs_take_partition(js->jobs, 0, &work) == 0) {
+    report.vk_digest[0] = current;
+    for (; n < count && jobs_take_partition(js->jobs, 1, &work) == 0; n++) {
         close(work.c1_fd);
-        jobs_partition_done(js->jobs, work.job, work.partition, proof, &report);
+        js_fill_proof(proof, seed, work.partition);
+        ck_assert_int_eq(jobs_partition_done(js->jobs, work.job, work.partition, proof, &report),
+                         0);
     }
-    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
-    submit("b", 1);
-    ck_assert_int_eq(js_state(js, "b"), JOB_DONE); /* the same life, the same parameters */
+    return n;
+}
+
+START_TEST(jobs__what_other_parameters_proved_is_forgotten_at_the_start)
+{
+    js->opt.params = say_current;
     job_store_reopen(js);
+    submit("a", 1);
+    current = 1;
+    prove_some(4, 7);
+    job_store_reopen(js);
+    ck_assert_uint_eq(partitions_done("a"), 4);
+    current = 0; /* gone: what is there is good as long as nothing else is known */
+    job_store_reopen(js);
+    ck_assert_uint_eq(partitions_done("a"), 4);
+    current = 2;
+    job_store_reopen(js);
+    ck_assert_uint_eq(partitions_done("a"), 0);
+    prove_some(2, 8);
+    job_store_reopen(js);
+    ck_assert_uint_eq(partitions_done("a"), 2);
+    ck_assert_uint_eq(prove_some(100, 8), FAKE_PARTITIONS - 2);
+    check_proof("a", 8);
+    char *text;
+    ck_assert_int_eq(jobs_report(js->jobs, js_find(js, "a").id, &text), 0);
+    ck_assert_ptr_nonnull(strstr(text, "\"parameters\": \"official\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"verifying_key_sha256\": \"0200"));
+    free(text);
+}
+END_TEST
+
+START_TEST(jobs__a_proof_is_taken_over_only_with_the_same_parameters)
+{
+    js->opt.params = say_current;
+    job_store_reopen(js);
+    current = 1;
+    submit("a", 1);
+    prove_some(100, 7);
+    submit("b", 1);
+    ck_assert_int_eq(js_state(js, "b"), JOB_DONE);
+    current = 0;
     submit("c", 1);
     ck_assert_int_eq(js_state(js, "c"), JOB_QUEUED);
-    js_prove_all(js);
-    check_proof("c", 7);
+    current = 2;
+    ck_assert_uint_eq(prove_some(100, 8), FAKE_PARTITIONS);
+    check_proof("c", 8);
+    submit("d", 1); /* the newest of the three */
+    ck_assert_int_eq(js_state(js, "d"), JOB_DONE);
+    check_proof("d", 8);
+    current = 1;
+    submit("e", 1);
+    ck_assert_int_eq(js_state(js, "e"), JOB_QUEUED);
+    job_store_reopen(js);
+    check_proof("a", 7); /* what has ended stays as it is */
+    check_proof("c", 8);
+    ck_assert_int_eq(js_state(js, "e"), JOB_QUEUED);
 }
 END_TEST
 
@@ -659,13 +756,15 @@ int main(void)
     tcase_add_checked_fixture(tc, open_store, close_store);
     tcase_add_test(tc, jobs_take_partition__gives_the_decoded_form);
     tcase_add_test(tc, jobs_take_partition__class_then_age_then_index);
-    tcase_add_test(tc, jobs_take_partition__a_damaged_decoded_form_fails_the_job);
+    tcase_add_test(tc, jobs_take_partition__a_damaged_decoded_form_is_made_again);
+    tcase_add_test(tc, jobs_take_partition__a_job_without_any_good_file_fails);
     tcase_add_test(tc, jobs__state_follows_the_partitions);
     tcase_add_test(tc, jobs_partition_failed__fails_the_job_with_its_text);
     tcase_add_test(tc, jobs__journalled_partitions_outlive_a_restart);
     tcase_add_test(tc, jobs__partitions_of_other_parameters_are_proved_again);
     tcase_add_test(tc, jobs__one_content_is_one_computation);
-    tcase_add_test(tc, jobs__what_development_parameters_proved_is_not_passed_on_by_a_restart);
+    tcase_add_test(tc, jobs__what_other_parameters_proved_is_forgotten_at_the_start);
+    tcase_add_test(tc, jobs__a_proof_is_taken_over_only_with_the_same_parameters);
     tcase_add_test(tc, jobs__a_follower_takes_over);
     tcase_add_test(tc, jobs__the_last_one_cancelled_ends_the_computation);
     tcase_add_test(tc, jobs__followers_fail_with_the_first);
