@@ -801,13 +801,21 @@ static int change_record(struct jobs *jobs, uint64_t id, const struct change *c,
     return replace_record(jobs, &old, &r, changed);
 }
 
-static void change_entry(struct jobs *jobs, struct job *job, const struct change *c)
+static void change_owner_and_mode(struct job *job, const struct change *c)
 {
     job->uid = changed_value(c->uid, job->uid);
     job->gid = changed_value(c->gid, job->gid);
     job->mode = changed_value(c->mode, job->mode);
+}
+
+/* What is being written over the job will have its name, so it is meant as well. */
+static void change_entry(struct jobs *jobs, struct job *job, const struct change *c)
+{
+    change_owner_and_mode(job, c);
     job->priority = (uint8_t)changed_value(c->priority, job->priority);
     tell(jobs, job);
+    if (job->overwriter)
+        change_owner_and_mode(job->overwriter, c);
 }
 
 static int change(struct jobs *jobs, uint64_t id, const struct change *c)

@@ -57,6 +57,17 @@ static enum job_state state_after_kill(const char *name)
     return state;
 }
 
+/* The linker sends the service's calls of calloc here: the one when `allocations` gets to zero fails. */
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+static _Thread_local int allocations = -1;
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return allocations >= 0 && allocations-- == 0 ? NULL : __real_calloc(n, size);
+}
+
 /* ---- accepting ---- */
 
 START_TEST(upload_judge__accepts_a_whole_document_at_once_and_again)
@@ -454,6 +465,48 @@ START_TEST(upload__an_editor_writes_over_its_backup)
 }
 END_TEST
 
+START_TEST(upload_close__without_memory_is_made_up_for)
+{
+    bool failed = true;
+
+    for (int k = 0; failed; k++) {
+        struct upload *u = js_open(js, "a");
+        js_write(u, bytes, len, 0);
+        ck_assert_int_eq(upload_judge(u), 0);
+        allocations = k;
+        upload_close(u, false);
+        failed = allocations < 0;
+        allocations = -1;
+        ck_assert(!failed || js_state(js, "a") == JOB_RECEIVING || js_state(js, "a") == JOB_QUEUED);
+        ck_assert(k > 0 || js_state(js, "a") == JOB_RECEIVING); /* the first is the one that hurts */
+        jobs_tick(js->jobs);
+        ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+        ck_assert_int_eq(jobs_remove(js->jobs, js_find(js, "a").id), 0);
+    }
+}
+END_TEST
+
+START_TEST(upload__what_changes_the_ended_job_meanwhile_changes_its_successor)
+{
+    uint64_t old = js_submit(js, "a", "2KiB-sealed");
+
+    js_prove_all(js);
+    struct upload *u = js_open(js, "a");
+    ck_assert_int_eq(jobs_set_mode(js->jobs, old, 0600), 0); /* by its name, which means the old one still */
+    ck_assert_int_eq(jobs_set_owner(js->jobs, old, 7, (gid_t)-1), 0);
+    js_write(u, document("2KiB-v1", &len), 1, 0);
+    js_write(u, document("2KiB-v1", &len), len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    struct job_info info = js_find(js, "a");
+    ck_assert_uint_ne(info.id, old);
+    ck_assert_uint_eq(info.mode, 0600);
+    ck_assert_uint_eq(info.uid, 7);
+    job_store_reopen(js);
+    ck_assert_uint_eq(js_find(js, "a").mode, 0600);
+}
+END_TEST
+
 /* ---- temporary names ---- */
 
 START_TEST(upload__a_temporary_name_takes_anything_and_becomes_no_job)
@@ -810,6 +863,8 @@ int main(void)
     tcase_add_test(tc, upload__a_refused_file_leaves_the_ended_job_and_a_word);
     tcase_add_test(tc, upload__rm_of_the_ended_job_ends_the_upload_over_it);
     tcase_add_test(tc, upload__an_editor_writes_over_its_backup);
+    tcase_add_test(tc, upload_close__without_memory_is_made_up_for);
+    tcase_add_test(tc, upload__what_changes_the_ended_job_meanwhile_changes_its_successor);
     tcase_add_test(tc, upload__a_temporary_name_takes_anything_and_becomes_no_job);
     tcase_add_test(tc, jobs_rename__from_a_temporary_name_submits);
     tcase_add_test(tc, jobs_rename__while_it_is_open_waits_for_the_writer);
