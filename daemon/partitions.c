@@ -507,8 +507,10 @@ static void run_load(struct jobs *jobs, struct job *job, uint64_t source)
         uint32_t had = run->done;
         journal_load(jobs, run, source, job, &params);
         run->journal_stale |= run->done > had;
+        pthread_mutex_lock(&jobs->lock); /* `disk` keeps changes away, not those who look */
         if (run->done == run->partitions)
-            job->same_as = source; /* nothing else runs under `disk` */
+            job->same_as = source;
+        pthread_mutex_unlock(&jobs->lock);
     }
     if (run->journal_stale)
         journal_rewrite(jobs, run, run->members); /* else with the next entry */
