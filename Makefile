@@ -208,12 +208,12 @@ check-system: all system-helpers
 	@BUILD=$(BUILD) tests/run.sh system
 
 # The same tests under sanitizers; PROOFD_QUICK leaves out, visibly, what would take these many minutes.
-# The service itself under TSan still warns at its stop now and then: make SAN=thread BUILD=build/tsan check-system shows it.
 # make SAN=address,undefined BUILD=build/asan check-sanitized; make SAN=thread BUILD=build/tsan check-threads
 check-sanitized: all unit-tests system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) tests/run.sh unit system
 
-THREADED := unit/test_workers unit/test_slots unit/test_log unit/test_jobs unit/test_upload batch_add backend_cuda unit/test_msm unit/test_ntt unit/test_sched supervise unit/test_tree c1_reader unit/test_witness subgroup srs_file unit/test_qap
+THREADED := unit/test_workers unit/test_slots unit/test_log unit/test_jobs unit/test_upload batch_add backend_cuda unit/test_msm unit/test_ntt unit/test_sched supervise unit/test_tree c1_reader unit/test_witness subgroup srs_file unit/test_qap \
+	unit/test_intake system/test_submit system/test_queue system/test_hostile system/test_mount system/test_user system/test_watch
 check-threads: all unit-tests system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) ONLY="$(THREADED)" tests/run.sh unit system
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,7 +52,8 @@ struct service {
     struct jobs *jobs;
     struct sched *sched;
     struct tree *tree;
-    _Atomic(struct fs *) fs; /* NULL until the mount is there */
+    struct fs *mount;
+    _Atomic(struct fs *) fs; /* the same, once it shows something */
     struct status_source source;
 };
 
@@ -316,22 +319,26 @@ static int make_tree(struct service *sv, struct errmsg *err)
     return tree_create(&opt, &sv->tree, err);
 }
 
-static int mount_fs(struct service *sv, struct errmsg *err)
+/* Before any thread. */
+static int make_mount(struct service *sv, struct errmsg *err)
 {
     const struct fs_options opt = {.mountpoint = sv->config.mount,
-                                   .jobs = sv->jobs,
-                                   .tree = sv->tree,
                                    .store_dir = sv->config.store,
                                    .max_store_bytes = sv->config.max_store_bytes,
                                    .warn = on_fs_warning,
                                    .ctx = sv};
-    struct fs *fs = NULL;
 
-    int ret = fs_create(&opt, &fs, err);
+    return fs_create(&opt, &sv->mount, err);
+}
+
+static int serve_mount(struct service *sv, struct errmsg *err)
+{
+    int ret = fs_attach(sv->mount, sv->jobs, sv->tree, err);
+
     if (ret < 0)
         return ret;
-    atomic_store(&sv->fs, fs);
-    return fs_start(fs, err);
+    atomic_store(&sv->fs, sv->mount);
+    return fs_start(sv->mount, err);
 }
 
 static int64_t now_ms(void)
@@ -342,7 +349,24 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Before any thread: signals are blocked for all of them, the spawner is forked. */
+static nlink_t threads_now(void)
+{
+    struct stat tasks;
+
+    return stat("/proc/self/task", &tasks) == 0 ? tasks.st_nlink : 0;
+}
+
+static nlink_t threads_at_start; /* a sanitizer may have one of its own */
+
+/* A child of a process with threads may find locks held for ever. Nothing here forks then (posix_spawn, which is
+ * something else, does not come by); should a library do it, somebody must know. */
+static void before_fork(void)
+{
+    if (threads_now() > threads_at_start)
+        log_err(log_str("msg", "fork in a process with threads"));
+}
+
+/* Before any thread: signals are blocked for all of them, the spawner is forked, the mount is made. */
 static int build_processes(struct service *sv, struct errmsg *err)
 {
     sigset_t mask;
@@ -358,6 +382,8 @@ static int build_processes(struct service *sv, struct errmsg *err)
     ret = supervisor_create(&sv->supervisor, err);
     if (ret < 0)
         return ret;
+    threads_at_start = threads_now();
+    pthread_atfork(before_fork, NULL, NULL);
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&mask);
     sigaddset(&mask, SIGTERM);
@@ -368,7 +394,8 @@ static int build_processes(struct service *sv, struct errmsg *err)
     sv->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (sv->signals < 0 || sv->lost_fd < 0)
         return errmsg_set(err, -errno, "signalfd, eventfd: %s", strerror(errno));
-    return 0;
+    /* Last, so that what is wrong so far has not hidden a directory for a moment. */
+    return make_mount(sv, err);
 }
 
 static int build_parts(struct service *sv, struct errmsg *err)
@@ -384,7 +411,7 @@ static int build_parts(struct service *sv, struct errmsg *err)
     sv->source = (struct status_source){&sv->config, sv->jobs, sv->sched, now_ms()};
     ret = make_tree(sv, err);
     if (ret == 0)
-        ret = mount_fs(sv, err);
+        ret = serve_mount(sv, err);
     return ret == 0 ? sched_start(sv->sched, err) : ret;
 }
 
@@ -409,7 +436,7 @@ static void take_down(struct service *sv)
         fs_stop(fs);
     sched_stop(sv->sched);
     atomic_store(&sv->fs, NULL);
-    fs_destroy(fs);
+    fs_destroy(sv->mount);
     tree_destroy(sv->tree);
     jobs_close(sv->jobs);
     sched_destroy(sv->sched);

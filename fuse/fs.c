@@ -768,15 +768,33 @@ static int mount_session(struct fs *fs, struct errmsg *err)
     return 0;
 }
 
-static int make_parts(struct fs *fs, const struct fs_options *opt, struct errmsg *err)
+/* libfuse would fork here, and threads run: so the mount is taken away without it, and the device replaced by
+ * something that has ended too, a pipe without a reader, for which libfuse sees that nothing is left to do. With
+ * the device goes the kernel's end of the connection: whoever still waits is answered. */
+static void unmount(struct fs *fs)
+{
+    int pipe_fds[2];
+
+    if (!fs->mounted)
+        return;
+    fs->mounted = false;
+    int ret = mount_remove(fs->mountpoint);
+    if (ret == 0 && pipe2(pipe_fds, O_CLOEXEC) == 0) {
+        close(pipe_fds[0]);
+        dup3(pipe_fds[1], fuse_session_fd(fs->session), O_CLOEXEC);
+        close(pipe_fds[1]);
+    }
+    fuse_session_unmount(fs->session);
+}
+
+static int make_own(struct fs *fs, const struct fs_options *opt, struct errmsg *err)
 {
     fs->store_dir = strdup(opt->store_dir);
     fs->threads_max = opt->threads ? opt->threads : THREADS_DEFAULT;
     fs->threads = calloc(fs->threads_max, sizeof(*fs->threads));
     fs->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     fs->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!fs->store_dir || !fs->threads || fs->stop_fd < 0 || fs->ended_fd < 0 ||
-        events_create(&fs->events) < 0 || texts_create(fs->tree, &fs->texts) < 0)
+    if (!fs->store_dir || !fs->threads || fs->stop_fd < 0 || fs->ended_fd < 0)
         return errmsg_set(err, -ENOMEM, "fuse: no memory or descriptors");
     return 0;
 }
@@ -806,17 +824,13 @@ int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err)
         return errmsg_set(err, -ENOMEM, "fuse: no memory");
     pthread_mutex_init(&fs->lock, NULL);
     fs->stop_fd = fs->ended_fd = -1;
-    fs->jobs = opt->jobs;
-    fs->tree = opt->tree;
     fs->max_store_bytes = opt->max_store_bytes;
     fs->warn = opt->warn;
     fs->ctx = opt->ctx;
     fs->request_limit_ms = request_limit_ms();
-    ret = make_parts(fs, opt, err);
+    ret = make_own(fs, opt, err);
     if (ret == 0)
         ret = mount_prepare(opt->mountpoint, &fs->mountpoint, err);
-    if (ret == 0)
-        ret = make_workers(fs, err);
     if (ret == 0)
         ret = make_session(fs, err);
     if (ret == 0)
@@ -828,6 +842,15 @@ int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err)
 out:
     fs_destroy(fs);
     return ret;
+}
+
+int fs_attach(struct fs *fs, struct jobs *jobs, struct tree *tree, struct errmsg *err)
+{
+    fs->jobs = jobs;
+    fs->tree = tree;
+    if (events_create(&fs->events) < 0 || texts_create(tree, &fs->texts) < 0)
+        return errmsg_set(err, -ENOMEM, "fuse: no memory");
+    return make_workers(fs, err);
 }
 
 int fs_start(struct fs *fs, struct errmsg *err)
@@ -861,17 +884,14 @@ void fs_stop(struct fs *fs)
     fs->threads_len = 0;
     writers_drain(fs->writers);
     close_handles(fs); /* with them goes everything that a later change might tell the kernel of */
-    if (fs->mounted)
-        fuse_session_unmount(fs->session);
-    fs->mounted = false;
+    unmount(fs);
 }
 
 void fs_destroy(struct fs *fs)
 {
     if (!fs)
         return;
-    if (fs->mounted)
-        fuse_session_unmount(fs->session);
+    unmount(fs);
     writers_destroy(fs->writers);
     publisher_destroy(fs->publisher);
     events_destroy(fs->events);

@@ -8,8 +8,8 @@
  * name. Results are published by one thread that is an ordinary client of the mount
  * (fuse/publish.h), `events` is in fuse/events.h. Nothing here waits for a proof.
  *
- * Life: jobs_open, tree_create, fs_create, fs_start, ..., fs_stop, fs_destroy, tree_destroy,
- * jobs_close.
+ * Life: fs_create before any thread, for mounting forks; jobs_open, tree_create, fs_attach, fs_start,
+ * ..., fs_stop, fs_destroy, tree_destroy, jobs_close.
  */
 #ifndef FUSE_FS_H
 #define FUSE_FS_H
@@ -19,9 +19,7 @@
 struct fs;
 
 struct fs_options {
-    const char *mountpoint; /* an empty directory; made if absent */
-    struct jobs *jobs;
-    struct tree *tree;
+    const char *mountpoint;   /* an empty directory; made if absent */
     const char *store_dir;    /* its free space is what `df` tells */
     uint64_t max_store_bytes; /* as in jobs_options */
     unsigned threads;         /* that serve requests; 0: a sane number */
@@ -30,11 +28,14 @@ struct fs_options {
     void *ctx;
 };
 
-/* Mounts. A dead mount of this program at that place is detached first; a live one is -EBUSY, a
+/* Mounts; whoever comes waits until fs_start. A dead mount of this program at that place is detached first; a live one is -EBUSY, a
  * mount point with something in it -ENOTEMPTY. Other users are let in when the service is root or
- * fuse.conf allows it, else warn says so. No thread runs yet: what must be forked is forked before
- * fs_start. */
+ * fuse.conf allows it, else warn says so. Forks, where the service is not root (fusermount3), and so
+ * must come before any thread. */
 int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err);
+
+/* What the mount shows. Starts nothing yet. */
+int fs_attach(struct fs *fs, struct jobs *jobs, struct tree *tree, struct errmsg *err);
 
 /* Starts the threads and returns when the mount answers: users may come. */
 int fs_start(struct fs *fs, struct errmsg *err);
@@ -42,11 +43,11 @@ int fs_start(struct fs *fs, struct errmsg *err);
 /* Readable (poll for POLLIN) once the mount has been taken away from outside: time to stop. */
 int fs_ended_fd(const struct fs *fs);
 
-/* Answers everybody who waits (-ECANCELED), ends the threads and the mount. Safe after a failed
- * start. */
+/* Answers everybody who waits (-ECANCELED), ends the threads and the mount. After fs_attach; safe after a
+ * failed start. */
 void fs_stop(struct fs *fs);
 
-/* After fs_stop. NULL is fine. */
+/* After fs_stop, or instead of it where fs_attach was not called or failed. NULL is fine. */
 void fs_destroy(struct fs *fs);
 
 /* For jobs_options.changed: any thread, does not block. With fs == NULL it does nothing. */

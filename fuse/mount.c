@@ -134,11 +134,17 @@ static int detach_by_helper(const char *path)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
 }
 
-static int detach(const char *path, struct errmsg *err)
+int mount_remove(const char *path)
 {
     if (umount2(path, MNT_DETACH) == 0)
         return 0;
-    int ret = errno == EPERM ? detach_by_helper(path) : -errno;
+    return errno == EPERM ? detach_by_helper(path) : -errno;
+}
+
+static int detach(const char *path, struct errmsg *err)
+{
+    int ret = mount_remove(path);
+
     if (ret < 0)
         errmsg_set(err, ret,
                    "%s: a dead mount is there and cannot be detached; as root: umount -l %s", path,

@@ -16,6 +16,9 @@
  * not ours, -ENOTEMPTY, -ENOTDIR. */
 int mount_prepare(const char *path, char **absolute, struct errmsg *err);
 
+/* Takes the mount away from `path`, even while files are open in it. Does not fork: threads may run. */
+int mount_remove(const char *path);
+
 /* Whether this process may use allow_other: root always, others where fuse.conf says
  * user_allow_other. */
 bool mount_may_allow_other(const char *fuse_conf);

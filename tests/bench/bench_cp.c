@@ -52,6 +52,9 @@ static int serve(const struct place *p)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    const struct fs_options opt = {.mountpoint = p->mount, .store_dir = p->store};
+    if (fs_create(&opt, &mounted, &err) < 0) /* before the workers: it forks */
+        return fail(&err);
     if (workers_create(0, &workers, &err) < 0)
         return fail(&err);
     struct jobs_options jobs_opt = {
@@ -61,9 +64,7 @@ static int serve(const struct place *p)
     struct tree_options tree_opt = {.jobs = jobs};
     if (tree_create(&tree_opt, &tree, &err) < 0)
         return fail(&err);
-    struct fs_options opt = {
-        .mountpoint = p->mount, .jobs = jobs, .tree = tree, .store_dir = p->store};
-    if (fs_create(&opt, &mounted, &err) < 0 || fs_start(mounted, &err) < 0)
+    if (fs_attach(mounted, jobs, tree, &err) < 0 || fs_start(mounted, &err) < 0)
         return fail(&err);
     sigwait(&set, &sig);
     fs_stop(mounted);

@@ -92,4 +92,6 @@ refuse "the mount is dead" as "$nobody" ls "$jobs"
 start_own
 expect "fusermount3 clears the way" as "$nobody" test -e "$jobs/one.proof"
 expect "a clean end" stop
+refuse "fusermount3 was not forked by a process with threads" grep "fork in a process with threads" "$log"
+refuse "the mount is gone" grep -q " $mnt fuse" /proc/mounts
 finish
