@@ -363,13 +363,11 @@ int tree_getattr(struct tree *t, uint64_t ino, struct stat *out)
     enum tree_kind kind;
     uint64_t job;
 
-    if (ino == TREE_INO_ROOT)
-        stat_dir(t, ino, 0555, out);
-    else if (ino == TREE_INO_JOBS)
+    if (ino == TREE_INO_JOBS)
         stat_dir(t, ino, 01777, out);
     else if (ino == TREE_INO_EVENTS)
         stat_own_file(t, ino, 0444, out);
-    else if (node && !node->file)
+    else if (ino == TREE_INO_ROOT || (node && !node->file))
         stat_dir(t, ino, 0555, out);
     else if (node)
         stat_own_file(t, ino, node->file->mode, out);

@@ -52,7 +52,7 @@ int backend_cuda_create(int device, struct workers *workers, struct backend **ou
                         struct errmsg *err)
 {
     void *object;
-    backend_cuda_open_fn *open_backend;
+    backend_cuda_open_fn *open_backend = NULL;
     int ret = open_object(&object, err);
 
     if (ret < 0)

@@ -148,6 +148,7 @@ static int evaluate_circuit(struct setup *s, struct errmsg *err)
 static int make_scalars(struct setup *s, struct errmsg *err)
 {
     struct qap *q = s->qap;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): evaluate_circuit has made it */
     size_t total = (size_t)q->n_inputs + q->n_aux;
     struct combine c = {.q = q, .t = &s->trapdoor};
 

@@ -41,6 +41,7 @@ struct subgroup_check {
 int subgroup_check_create(const struct group *group, unsigned threads, struct subgroup_check **out,
                           struct errmsg *err)
 {
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers */
     struct subgroup_check *c = calloc(1, sizeof(*c) + threads * sizeof(c->adders[0]));
 
     if (!c)

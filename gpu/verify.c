@@ -200,8 +200,10 @@ static int batch_init(struct batch *b, const struct vk *vk, size_t count)
     memset(b, 0, sizeof(*b));
     b->scalars = calloc(vk->ic_len, sizeof(*b->scalars));
     b->a = calloc(count, sizeof(*b->a));
+    /* NOLINTBEGIN(bugprone-sizeof-expression): arrays of pointers */
     b->f.p = calloc(factors, sizeof(*b->f.p));
     b->f.q = calloc(factors, sizeof(*b->f.q));
+    /* NOLINTEND(bugprone-sizeof-expression) */
     return b->scalars && b->a && b->f.p && b->f.q ? 0 : -ENOMEM;
 }
 

@@ -6,16 +6,17 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-int errmsg_set(struct errmsg *err, int code, const char *fmt, ...)
+void errmsg_write(struct errmsg *err, const char *fmt, ...)
 {
+    int saved = errno;
     va_list ap;
 
     if (!err)
-        return code;
+        return;
     va_start(ap, fmt);
     vsnprintf(err->text, sizeof(err->text), fmt, ap);
     va_end(ap);
-    return code;
+    errno = saved;
 }
 
 int errmsg_prefix(struct errmsg *err, int code, const char *fmt, ...)

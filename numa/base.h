@@ -18,9 +18,17 @@ struct errmsg {
     char text[768];
 };
 
-/* Fills *err (which may be NULL) and returns `code`, so that reporting an error is one line. */
-int errmsg_set(struct errmsg *err, int code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Fills *err (which may be NULL). errno stays as it was. */
+void errmsg_write(struct errmsg *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static inline int errmsg_code(int code)
+{
+    return code;
+}
+
+/* The same, and gives `code`, so that reporting an error is one line. No function: whoever compiles or analyzes a caller
+ * sees which code comes back. */
+#define errmsg_set(err, code, ...) (errmsg_write((err), __VA_ARGS__), errmsg_code(code))
 
 /* Puts "prefix: " (formatted) before the text of *err. Returns `code`. */
 int errmsg_prefix(struct errmsg *err, int code, const char *fmt, ...)

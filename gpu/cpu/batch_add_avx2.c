@@ -12,7 +12,7 @@ enum side { SIDE_A, SIDE_B };
 
 static void *aligned_bytes(struct batch_scratch *scratch)
 {
-    return (void *)(((uintptr_t)scratch->bytes + 63) & ~(uintptr_t)63);
+    return scratch->bytes + (-(uintptr_t)scratch->bytes & 63);
 }
 
 #define GROUP g1

@@ -86,6 +86,7 @@ static inline int32_t digits_get(const struct digits *d, const struct recoded *s
 
     if (shift && word < 3)
         v |= s->l[word + 1] << (64 - shift);
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no digit has 64 bits */
     v &= ((uint64_t)1 << width) - 1;
     return (int32_t)v - (last ? 0 : (int32_t)1 << (d->bits - 1));
 }

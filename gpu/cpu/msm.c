@@ -177,7 +177,7 @@ static void range_sum(void *ctx, size_t item, unsigned thread)
 static size_t ranges_of_window(const struct msm *m, unsigned window)
 {
     size_t buckets = (size_t)1 << (m->digits.bits - 1), ranges = 1;
-    size_t whole = m->digits.windows / m->threads * m->threads;
+    size_t whole = (size_t)m->digits.windows / m->threads * m->threads;
     size_t wanted = whole ? m->threads : 4 * (size_t)m->threads;
 
     if (window < whole)
@@ -193,6 +193,7 @@ static int ranges_init(struct msm *m)
 
     for (unsigned w = 0; w < m->digits.windows; w++)
         count += ranges_of_window(m, w);
+    /* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): there is a window */
     m->ranges = malloc(count * sizeof(*m->ranges));
     if (!m->ranges)
         return -ENOMEM;

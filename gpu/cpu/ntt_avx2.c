@@ -18,9 +18,9 @@ size_t ntt_avx2_block_bytes(uint32_t log2_rows)
 
 static struct fr4 *block_of(const struct ntt_plan *plan, unsigned thread)
 {
-    uintptr_t at = (uintptr_t)(plan->blocks + thread * plan->block_bytes);
+    char *at = plan->blocks + thread * plan->block_bytes;
 
-    return (struct fr4 *)((at + 63) & ~(uintptr_t)63);
+    return (struct fr4 *)(void *)(at + (-(uintptr_t)at & 63));
 }
 
 /* Four columns from `column` on of a matrix of `width` columns, in bit-reversed order. */

@@ -61,10 +61,10 @@ static void compress(uint64_t h[8], const uint8_t block[BLAKE2B_BLOCK_BYTES], ui
     v[12] ^= total;
     if (last)
         v[14] = ~v[14];
-    for (int i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
         m[i] = load_le64(block + 8 * i);
     for (int round = 0; round < 12; round++)
-        for (int i = 0; i < 8; i++) {
+        for (size_t i = 0; i < 8; i++) {
             const uint8_t *s = schedule[round % 10];
             mix(v, lanes[i], m[s[2 * i]], m[s[2 * i + 1]]);
         }
@@ -93,7 +93,7 @@ void blake2b(uint8_t *out, size_t out_len, const struct blake2b_input *in)
             memcpy(block, in->message, in->message_len);
         compress(h, block, total + in->message_len, true);
     }
-    for (int i = 0; i < 8; i++)
+    for (size_t i = 0; i < 8; i++)
         store_le64(digest + 8 * i, h[i]);
     memcpy(out, digest, out_len);
 }

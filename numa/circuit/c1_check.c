@@ -209,8 +209,8 @@ static int tree_d_path(const struct c1 *c1, const struct merkle_proof *p, struct
     memcpy(value, p->leaf, 32);
     for (uint32_t level = 0; level < p->levels; level++) {
         struct path_element e = c1_path_element(p, level);
-        memcpy(pair + 32 * e.index, value, 32);
-        memcpy(pair + 32 * (1 - e.index), e.hashes, 32);
+        memcpy(pair + (size_t)32 * e.index, value, 32);
+        memcpy(pair + (size_t)32 * (1 - e.index), e.hashes, 32);
         SHA256(pair, sizeof(pair), value);
         value[31] &= 0x3f;
     }
@@ -354,7 +354,7 @@ static int label_check(const struct c1 *c1, const struct challenge_proof *p, uin
                        struct errmsg *err)
 {
     const struct label_proof *label = &p->labels[layer - 1];
-    uint8_t message[64 + 32 * LABEL_PARENTS] = {0}, digest[32];
+    uint8_t message[64 + (size_t)32 * LABEL_PARENTS] = {0}, digest[32];
 
     for (uint32_t k = 0; k < LABEL_PARENTS; k++) {
         int ret = expect_digest(c1, label->parents + 32 * (size_t)k, label_parent(p, layer, k),
@@ -365,7 +365,7 @@ static int label_check(const struct c1 *c1, const struct challenge_proof *p, uin
     memcpy(message, c1_replica_id(c1), 32);
     store_be32(message + 32, layer);
     store_be64(message + 36, label->node);
-    memcpy(message + 64, label->parents, 32 * LABEL_PARENTS);
+    memcpy(message + 64, label->parents, (size_t)32 * LABEL_PARENTS);
     SHA256(message, sizeof(message), digest);
     digest[31] &= 0x3f;
     return expect_digest(c1, p->c_x.rows + 32 * (size_t)(layer - 1), digest,
@@ -450,7 +450,7 @@ static int expect_node(const struct c1 *c1, const uint8_t *field, uint64_t found
 /* The place of a label proof's node: behind parents and layer. */
 static const uint8_t *node_field(const struct label_proof *label)
 {
-    return label->parents + 32 * LABEL_PARENTS + 4;
+    return label->parents + (size_t)32 * LABEL_PARENTS + 4;
 }
 
 static int column_node(const struct c1 *c1, const struct column_proof *c, uint64_t node,

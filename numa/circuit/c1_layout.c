@@ -262,7 +262,7 @@ static const uint64_t modulus[4] = {0xffffffff00000001, 0x53bda402fffe5bfe, 0x33
 static bool below_modulus(const uint8_t digest[32])
 {
     for (int i = 3; i >= 0; i--) {
-        uint64_t limb = load_le64(digest + 8 * i);
+        uint64_t limb = load_le64(digest + (size_t)8 * i);
         if (limb != modulus[i])
             return limb < modulus[i];
     }

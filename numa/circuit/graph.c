@@ -19,7 +19,7 @@ static void sha256_labelled(uint8_t out[32], const char *label, const uint8_t po
     uint8_t message[64];
     size_t len = strlen(label);
 
-    memcpy(message, label, len);
+    memcpy(message, label, len); /* NOLINT(bugprone-not-null-terminated-result): bytes, no string */
     memcpy(message + len, porep_id, 32);
     SHA256(message, len + 32, out);
 }
@@ -33,7 +33,7 @@ void graph_init(struct graph *g, uint64_t nodes, const uint8_t porep_id[32], enu
     sha256_labelled(digest, "Filecoin_DRSample", porep_id);
     memcpy(g->drg_seed, digest, sizeof(g->drg_seed));
     sha256_labelled(digest, "Filecoin_Feistel", porep_id);
-    for (unsigned i = 0; i < ARRAY_LEN(g->feistel_keys); i++)
+    for (size_t i = 0; i < ARRAY_LEN(g->feistel_keys); i++)
         g->feistel_keys[i] = load_le64(digest + 8 * i);
 }
 
@@ -66,12 +66,12 @@ static void drg_stream(const struct graph *g, uint64_t node, uint64_t random[16]
     struct chacha c = {.rounds = 8};
     uint32_t words[2 * CHACHA_BLOCK_WORDS];
 
-    for (unsigned i = 0; i < 7; i++)
+    for (size_t i = 0; i < 7; i++)
         c.key[i] = load_le32(g->drg_seed + 4 * i);
     c.key[7] = (uint32_t)node;
     chacha_block(&c, 0, words);
     chacha_block(&c, 1, words + CHACHA_BLOCK_WORDS);
-    for (unsigned i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
         random[i] = words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
 }
 
@@ -86,7 +86,7 @@ static void drg_parents(const struct graph *g, uint64_t node, uint64_t parents[D
     }
     drg_stream(g, node, random);
     for (unsigned i = 0; i < DRG_PARENTS - 1; i++)
-        parents[first + i] = drg_draw(node, random + 2 * i);
+        parents[first + i] = drg_draw(node, random + (size_t)2 * i);
     parents[first == 0 ? DRG_PARENTS - 1 : 0] = node - 1;
 }
 
@@ -167,7 +167,7 @@ static uint64_t challenge_from_hash(const uint8_t hash[32], uint64_t nodes)
     uint64_t rest = 0;
 
     for (int i = 7; i >= 0; i--)
-        rest = (rest << 32 | load_le32(hash + 4 * i)) % (nodes - 1);
+        rest = (rest << 32 | load_le32(hash + (ptrdiff_t)4 * i)) % (nodes - 1);
     return rest + 1;
 }
 
@@ -208,22 +208,22 @@ static void synthetic_stream(struct chacha *c, const char *label, const uint8_t 
     blake2b(key, sizeof(key),
             &(struct blake2b_input){label, strlen(label), message, sizeof(message)});
     *c = (struct chacha){.rounds = 20};
-    for (unsigned i = 0; i < 8; i++)
+    for (size_t i = 0; i < 8; i++)
         c->key[i] = load_le32(key + 4 * i);
-    for (unsigned i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++)
         c->counter_nonce[1 + i] = load_le32(nonce + 4 * i);
 }
 
 uint64_t synthetic_challenge(const struct challenge_params *p, uint32_t q)
 {
     uint32_t words[CHACHA_BLOCK_WORDS];
-    uint8_t hash[32];
+    uint8_t hash[32] = {0}; /* for gcc -fanalyzer, which does not see that the loop fills it */
     struct chacha c;
 
     synthetic_stream(&c, "filecoin.io|PoRep|1|Synthetic|1|Generation", p->replica_id, p->comm_r);
     chacha_block(&c, q / 2, words);
-    for (unsigned i = 0; i < 8; i++)
-        store_le32(hash + 4 * i, words[q % 2 * 8 + i]);
+    for (size_t i = 0; i < 8; i++)
+        store_le32(hash + 4 * i, words[(size_t)q % 2 * 8 + i]);
     return challenge_from_hash(hash, p->nodes);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define ZLIB_CONST /* input is const */
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -67,7 +68,7 @@ void inflate_destroy(struct inflate *z)
  * without further input. */
 static int gzip_step(struct inflate *z, ZSTD_inBuffer *in, size_t *made, bool *more, struct errmsg *err)
 {
-    z->gzip.next_in = (Bytef *)(uintptr_t)((const uint8_t *)in->src + in->pos);
+    z->gzip.next_in = (const uint8_t *)in->src + in->pos;
     z->gzip.avail_in = (uInt)min_size(in->size - in->pos, UINT32_MAX);
     uInt before = z->gzip.avail_in;
     z->gzip.next_out = z->piece;

@@ -164,7 +164,7 @@ void porep_synthesize_header(struct cs *cs, const struct porep_roots *roots,
 {
     const struct num replica_id = num_alloc(cs, &roots->replica_id);
     num_inputize(cs, &replica_id);
-    /* cppcheck-suppress uninitvar: an array that is written */
+    /* cppcheck-suppress uninitvar ; an array that is written */
     num_to_byte_bits(cs, &replica_id, out->replica_id.bit);
     out->comm_d = num_alloc(cs, &roots->comm_d);
     num_inputize(cs, &out->comm_d);

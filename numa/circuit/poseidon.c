@@ -299,6 +299,7 @@ void poseidon_linear_layer(const struct poseidon *p, uint32_t round, fr_t *state
 void poseidon_hash(uint32_t arity, const fr_t *preimage, fr_t *out)
 {
     const struct poseidon *p = poseidon_constants(arity);
+    assert(p);
     const uint32_t rounds = poseidon_rounds(p);
     const fr_t zero = {{0}}, *constant = p->compressed;
     fr_t s[WIDTH_MAX];
