@@ -228,7 +228,7 @@ bench-witness: $(BUILD)/tests/bench/bench_witness
 
 # Each file by itself, with the flags it is built with: make -j2 lint, and only what has changed.
 LINT := $(patsubst %.c,$(BUILD)/lint/%.o,$(LIB_SRCS) $(PROGRAM_SRCS))
-TIDY_CHECKS := -*,clang-analyzer-*,bugprone-*,performance-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling
+TIDY_CHECKS := -*,clang-analyzer-*,bugprone-*,performance-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,-bugprone-implicit-widening-of-multiplication-result,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling
 
 lint: $(LINT)
 

@@ -242,6 +242,7 @@ static int counter_read(struct store *store, struct errmsg *err)
     if (ret < 0)
         return errmsg_set(err, ret, "%s: cannot read: %s", COUNTER_FILE,
                           ret == -EBADMSG ? "not a file of this service" : strerror(-ret));
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): success has set it */
     if (strncmp((char *)text, "proofd store 1 ", 15) == 0)
         ret = errmsg_set(err, -EPROTO,
                          "%s: written by an earlier version of proofd, whose jobs this one cannot "
@@ -537,6 +538,7 @@ static int scan_one(struct store *store, uint64_t id, struct job_record *record,
         return errmsg_set(err, ret, "cannot open its directory: %s", strerror(-ret));
     drop_temporaries(dir);
     close_fd(dir);
+    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): success has filled it */
     number_is_used(store, record->named);
     return 1;
 }

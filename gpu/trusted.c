@@ -41,6 +41,7 @@ static void make_line(struct line *l, const struct trusted_file *f)
 
     hex_encode(head, f->head_digest, sizeof(f->head_digest));
     hex_encode(digest, f->digest, sizeof(f->digest));
+    /* cppcheck-suppress ctuuninitvar ; an array that is written */
     snprintf(l->where, KEY_MAX, "2 %llu %llu %lld.%09ld %lld.%09ld ", (unsigned long long)st->st_dev,
              (unsigned long long)st->st_ino, (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
              (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);

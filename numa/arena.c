@@ -111,7 +111,7 @@ static char *map_aligned(size_t bytes, size_t align, int flags)
 
     if (p == MAP_FAILED || total == bytes)
         return p == MAP_FAILED ? NULL : p;
-    char *start = (char *)round_up((uintptr_t)p, align);
+    char *start = p + (round_up((uintptr_t)p, align) - (uintptr_t)p);
     if (start > p)
         munmap(p, (size_t)(start - p));
     munmap(start + bytes, total - bytes - (size_t)(start - p));

@@ -110,7 +110,7 @@ size_t escape_name(char *out, size_t size, const char *text)
         size_t len = 2;
         bool whole = utf8_length(text) > 0 && !is_control(text);
         taken = whole ? utf8_length(text) : 1;
-        if (*text == '\\' || *text == '\n')
+        if (*text == '\\' || *text == '\n') /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): it has its length */
             memcpy(piece, *text == '\n' ? "\\n" : "\\\\", 2);
         else if (whole)
             memcpy(piece, text, len = taken);

@@ -114,6 +114,7 @@ static void record_column(struct builder *b, uint32_t layers, struct parts *p)
     for (uint32_t i = 0; i < layers; i++)
         labels[i] = num_alloc(cs, &zero);
     const struct num hash = poseidon_num(cs, labels, layers);
+    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): there is a layer */
     p->column_labels = builder_own(b, labels[0].var);
     p->column = end(b, hash.var);
 }
@@ -328,7 +329,7 @@ static struct circuit_base place_label(struct placing *p, uint32_t layer)
 {
     const struct parts *parts = p->parts;
     const uint32_t n_parents = layer == 0 ? DRG_PARENTS : PARENTS;
-    struct circuit_base bits[PARENTS];
+    struct circuit_base bits[PARENTS] = {0}; /* gcc -fanalyzer loses track of n_parents */
 
     for (uint32_t i = 0; i < n_parents; i++)
         bits[i] = place_parent_bits(p, i, i < DRG_PARENTS ? layer : layer - 1);
