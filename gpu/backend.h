@@ -44,6 +44,9 @@ struct backend_ops {
     int (*start)(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err);
     int (*finish)(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err);
     void (*abort)(struct backend *be, struct groth16_ticket *ticket);
+    /* NULL, or in place of finish by what is no prover: the proof itself. */
+    int (*finish_proof)(struct backend *be, struct groth16_ticket *ticket, uint8_t proof[192],
+                        struct errmsg *err);
     /* NULL, or takes what proofs over these parameters need, which start does unasked the first time. No ticket is open.
      * progress may be NULL. */
     int (*load)(struct backend *be, const struct srs *srs, backend_progress progress,
@@ -58,6 +61,7 @@ struct backend {
     /* Proofs that may be begun and not finished at a time; of more than one, one may be in start and the others in finish, on
      * threads of their own. 0 is 1. */
     unsigned tickets;
+    uint32_t stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
     struct arena *scratch;     /* borrowed, or own_scratch; NULL: made when it is needed */
     struct arena *own_scratch; /* goes with the backend */
 };

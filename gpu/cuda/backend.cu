@@ -145,10 +145,9 @@ static void cuda_destroy(struct backend *be)
     delete cuda_of(be);
 }
 
-static const struct backend_ops cuda_ops = {"cuda",     cuda_ntt,    cuda_msm_g1,
-                                            cuda_msm_g2, nullptr,     cuda_start,
-                                            cuda_finish, nullptr,     cuda_load,
-                                            cuda_destroy};
+static const struct backend_ops cuda_ops = {
+    "cuda",      cuda_ntt, cuda_msm_g1, cuda_msm_g2, nullptr,     cuda_start,
+    cuda_finish, nullptr,  nullptr,     cuda_load,   cuda_destroy};
 
 extern "C" __attribute__((visibility("default"))) int backend_cuda_open(uint32_t abi, int device,
                                                                         struct workers *workers,
