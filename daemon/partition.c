@@ -52,6 +52,18 @@ static int check_bytes(const struct vk *vk, const fr_t *inputs, size_t inputs_le
     return groth16_verify(vk, inputs, inputs_len, &proof, valid, err);
 }
 
+int partition_check(const struct c1 *c1, uint32_t partition, const struct vk *vk,
+                    const uint8_t proof[PROOF_BYTES], bool *valid, struct errmsg *err)
+{
+    fr_t *inputs = NULL;
+    int ret = expected_inputs(c1, partition, &inputs, err);
+
+    if (ret == 0)
+        ret = check_bytes(vk, inputs, public_inputs_len(c1_size(c1)), proof, valid, err);
+    free(inputs);
+    return ret;
+}
+
 static bool may_begin(const struct partition_task *task, enum partition_stage stage)
 {
     return !task->stage || task->stage(task->ctx, stage);
@@ -156,7 +168,6 @@ int partition_prove(const struct partition_task *task, struct partition_result *
 int partition_verify_all(const struct c1 *c1, const struct vk *vk, const uint8_t *proofs,
                          size_t len, bool *valid, struct errmsg *err)
 {
-    size_t inputs_len = public_inputs_len(c1_size(c1));
     bool all = true;
 
     if (len != (size_t)c1_partitions(c1) * PROOF_BYTES)
@@ -164,11 +175,7 @@ int partition_verify_all(const struct c1 *c1, const struct vk *vk, const uint8_t
                           "a proof of %zu bytes, this C1 has one of %u * %d = %u bytes", len,
                           c1_partitions(c1), PROOF_BYTES, c1_partitions(c1) * PROOF_BYTES);
     for (uint32_t k = 0; k < c1_partitions(c1) && all; k++) {
-        fr_t *inputs = NULL;
-        int ret = expected_inputs(c1, k, &inputs, err);
-        if (ret == 0)
-            ret = check_bytes(vk, inputs, inputs_len, proofs + (size_t)k * PROOF_BYTES, &all, err);
-        free(inputs);
+        int ret = partition_check(c1, k, vk, proofs + (size_t)k * PROOF_BYTES, &all, err);
         if (ret < 0)
             return ret;
     }

@@ -37,6 +37,11 @@ struct partition_result {
 int partition_prove(const struct partition_task *task, struct partition_result *out,
                     struct errmsg *err);
 
+/* The check: whether `proof` is one of the partition, and not of anything else. 0 with *valid set, -ENOMEM. A bad encoding or a point
+ * that is none is invalid, not an error; err then says which. */
+int partition_check(const struct c1 *c1, uint32_t partition, const struct vk *vk,
+                    const uint8_t proof[PROOF_BYTES], bool *valid, struct errmsg *err);
+
 /* The whole of a C1's proofs against a verifying key: `proofs` is 192 bytes for each partition of `c1`.
  * Returns 0 with *valid set; -EINVAL when the length is wrong. A proof with a bad encoding or a point
  * that is none is invalid, not an error; err then says which. */

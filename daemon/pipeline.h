@@ -1,0 +1,87 @@
+/*
+ * An engine's pipeline: partitions wait, get a slot, are synthesized in it, wait for a prover, are proved and verified.
+ *
+ *     waiting ─► synthesizing ─► ready ─► proving ─► finishing ─► done
+ *                └──────── a slot ─────────────────────────┘
+ *                └── its evaluation part ───────┘
+ *
+ * One thread takes the best of the waiting partitions and a slot for it, in one step, so that memory goes to whom it should; then it
+ * synthesizes on all workers. Each backend has as many threads as tickets; each takes the best ready partition when the backend can
+ * begin one, starts, gives the evaluation part back, finishes and verifies. Best: higher priority, older job, lower partition.
+ * Handing over is a change of state of an entry that is there already, so it never waits and needs no queue.
+ *
+ * A proof that does not verify is made anew from the document, by another backend where there is one, PARTITION_ATTEMPTS times in all.
+ * Parameters and slots for another circuit are brought when nothing is in flight.
+ *
+ * Any thread may call anything but pipeline_create and pipeline_destroy.
+ */
+#ifndef DAEMON_PIPELINE_H
+#define DAEMON_PIPELINE_H
+
+#include "daemon/document.h"
+#include "daemon/flight.h"
+#include "daemon/link.h"
+#include "gpu/backend.h"
+
+#define PIPELINE_BACKENDS_MAX 16
+#define PIPELINE_CAPACITY_MAX 256
+
+struct pipeline;
+struct srs;
+
+/* What partitions of one size work with. */
+struct pipeline_ground {
+    const struct srs *srs; /* NULL for the test kind */
+    struct slots *slots;
+};
+
+struct pipeline_options {
+    int node;                        /* for log and reports */
+    uint32_t capacity;               /* partitions in all stages together */
+    struct workers *workers;         /* borrowed, may be NULL */
+    struct backend *const *backends; /* borrowed */
+    size_t backends_len;
+    struct sim *sim;       /* borrowed; NULL: no jobs of the test kind */
+    struct flight *flight; /* borrowed */
+
+    /* The ground for `size` (NULL: the test kind) if it is there: false if something has to be brought first. Quick. */
+    bool (*ground)(void *ctx, const struct sector_size *size, struct pipeline_ground *out);
+    /* Brings it; nothing is in flight. *ms is what loading parameters took. -ENOKEY, -ENOMEM. */
+    int (*prepare)(void *ctx, const struct sector_size *size, double *ms, struct errmsg *err);
+    /* A partition begins to be synthesized, or proved. */
+    void (*stage)(void *ctx, const struct link_work *work, enum partition_stage stage);
+    /* Its end, one of the two for every partition that pipeline_give took. code: as in link_failed. All it held has been given
+     * back. */
+    void (*done)(void *ctx, const struct link_work *work, const uint8_t proof[PROOF_BYTES],
+                 const struct partition_report *report);
+    void (*failed)(void *ctx, const struct link_work *work, int code, const char *text);
+    void *
+        ctx; /* of all these, which are called without a lock, by the pipeline's threads and by who cancels */
+};
+
+/* Starts the threads. 0 or a negative errno. */
+int pipeline_create(const struct pipeline_options *opt, struct pipeline **out, struct errmsg *err);
+/* Lets each thread end the step that it is in and drops everything: nothing is said any more of what is still there. */
+void pipeline_destroy(struct pipeline *p);
+
+/* Takes a partition; `fd` (of the document) is the pipeline's in any case. -EAGAIN when there is no room. */
+int pipeline_give(struct pipeline *p, const struct link_work *work, int fd);
+/* Partitions of `job` end as failed with this code and text: at once, though one that is in a step holds its slot until that ends. */
+void pipeline_cancel(struct pipeline *p, uint64_t job, int code, const char *text);
+void pipeline_cancel_all(struct pipeline *p, int code, const char *text);
+/* From here on `job` has this priority. */
+void pipeline_set_priority(struct pipeline *p, uint64_t job, uint32_t priority);
+
+/* What a backend is doing. */
+struct pipeline_prover {
+    const char *name;
+    uint32_t proving, finishing;  /* partitions */
+    uint64_t proofs, invalid;     /* ever; invalid: did not verify */
+    uint64_t start_us, finish_us; /* ever, in these steps */
+    int64_t step_ms;              /* of the step that has lasted longest; 0: none */
+    bool stalled;                 /* it has lasted too long */
+};
+/* Fills `out` and returns how many there are. */
+size_t pipeline_provers(struct pipeline *p, struct pipeline_prover out[PIPELINE_BACKENDS_MAX]);
+
+#endif
