@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -22,20 +21,16 @@
 #include "gpu/point.h"
 #include "gpu/qap.h"
 #include "gpu/srs.h"
+#include "gpu/secrets.h"
 #include "gpu/vk.h"
 
 #define PIECE ((size_t)32768) /* points: enough for the workers to share, 6 MB of bytes in G2 */
 #define ENCODE_STEP 1024
 
-/* What whoever made the parameters knows, and here everybody does (c2-formats 7.1). */
-struct trapdoor {
-    fr_t alpha, beta, gamma, delta, tau;
-};
-
 struct setup {
     const struct sector_size *size;
     const struct setup_options *opt;
-    struct trapdoor trapdoor;
+    struct secrets secrets;
     struct qap *qap;
     struct vk vk;
     size_t h_len, l_len, a_len, b_len;
@@ -49,30 +44,6 @@ struct setup {
     uint8_t *bytes;
 };
 
-static fr_t label_scalar(const char *name)
-{
-    char label[64];
-    uint8_t hash[SHA256_DIGEST_LENGTH];
-    fr_t out = fr_from_u64(0);
-
-    int len = snprintf(label, sizeof(label), "proof development parameters: %s", name);
-    SHA256((const uint8_t *)label, (size_t)len, hash);
-    hash[31] &= 0x3f; /* 254 bits: always below the modulus */
-    fr_from_bytes(&out, hash);
-    return out;
-}
-
-static struct trapdoor trapdoor_from_labels(void)
-{
-    return (struct trapdoor){
-        .alpha = label_scalar("alpha"),
-        .beta = label_scalar("beta"),
-        .gamma = label_scalar("gamma"),
-        .delta = label_scalar("delta"),
-        .tau = label_scalar("tau"),
-    };
-}
-
 static void report(const struct setup *s, const char *stage, uint64_t done, uint64_t total)
 {
     if (s->opt->progress)
@@ -83,7 +54,7 @@ static void report(const struct setup *s, const char *stage, uint64_t done, uint
 
 struct combine {
     const struct qap *q;
-    const struct trapdoor *t;
+    const struct secrets *t;
     fr_t input_scale, aux_scale; /* 1/gamma, 1/delta */
 };
 
@@ -133,7 +104,7 @@ static int evaluate_circuit(struct setup *s, struct errmsg *err)
 
     porep_counts(s->size, &counts);
     report(s, "circuit", 0, counts.rows);
-    int ret = qap_create(&counts, &s->trapdoor.tau, s->opt->workers, &s->qap, err);
+    int ret = qap_create(&counts, &s->secrets.tau, s->opt->workers, &s->qap, err);
     if (ret < 0)
         return ret;
     struct cs_sink sink = qap_sink(s->qap);
@@ -150,10 +121,10 @@ static int make_scalars(struct setup *s, struct errmsg *err)
     struct qap *q = s->qap;
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): evaluate_circuit has made it */
     size_t total = (size_t)q->n_inputs + q->n_aux;
-    struct combine c = {.q = q, .t = &s->trapdoor};
+    struct combine c = {.q = q, .t = &s->secrets};
 
-    fr_inverse(&c.input_scale, &s->trapdoor.gamma);
-    fr_inverse(&c.aux_scale, &s->trapdoor.delta);
+    fr_inverse(&c.input_scale, &s->secrets.gamma);
+    fr_inverse(&c.aux_scale, &s->secrets.delta);
     workers_run(s->opt->workers, (total + PIECE - 1) / PIECE, combine_step, &c);
     s->h_len = ((size_t)1 << q->log2_domain) - 1;
     s->l_len = q->n_aux;
@@ -163,50 +134,6 @@ static int make_scalars(struct setup *s, struct errmsg *err)
 }
 
 /* -------------------------------------------------------------------------------------- points */
-
-static g1_affine_t g1_times(const fr_t *scalar)
-{
-    scalar_t s;
-    g1_t p;
-    g1_affine_t out;
-
-    blst_scalar_from_fr(&s, scalar);
-    blst_p1_mult(&p, blst_p1_generator(), s.b, FR_BITS);
-    blst_p1_to_affine(&out, &p);
-    return out;
-}
-
-static g2_affine_t g2_times(const fr_t *scalar)
-{
-    scalar_t s;
-    g2_t p;
-    g2_affine_t out;
-
-    blst_scalar_from_fr(&s, scalar);
-    blst_p2_mult(&p, blst_p2_generator(), s.b, FR_BITS);
-    blst_p2_to_affine(&out, &p);
-    return out;
-}
-
-static int make_vk(struct setup *s, struct errmsg *err)
-{
-    const struct trapdoor *t = &s->trapdoor;
-    struct vk *vk = &s->vk;
-
-    vk->alpha_g1 = g1_times(&t->alpha);
-    vk->beta_g1 = g1_times(&t->beta);
-    vk->delta_g1 = g1_times(&t->delta);
-    vk->beta_g2 = g2_times(&t->beta);
-    vk->gamma_g2 = g2_times(&t->gamma);
-    vk->delta_g2 = g2_times(&t->delta);
-    vk->ic_len = s->qap->n_inputs;
-    vk->ic = malloc(vk->ic_len * sizeof(*vk->ic));
-    if (!vk->ic)
-        return errmsg_set(err, -ENOMEM, "setup: no memory for %u points", vk->ic_len);
-    for (uint32_t i = 0; i < vk->ic_len; i++)
-        vk->ic[i] = g1_times(&s->qap->w[i]);
-    return 0;
-}
 
 static int make_tables(struct setup *s, struct errmsg *err)
 {
@@ -241,10 +168,10 @@ struct section {
 /* tau^i (tau^m - 1) / delta for `n` of i from `first`. */
 static void h_scalars(const struct setup *s, size_t first, size_t n, fr_t *out)
 {
-    const fr_t *tau = &s->trapdoor.tau;
+    const fr_t *tau = &s->secrets.tau;
     fr_t power = fr_power(tau, first), scale;
 
-    fr_inverse(&scale, &s->trapdoor.delta);
+    fr_inverse(&scale, &s->secrets.delta);
     fr_mul(&scale, &scale, &s->qap->vanishing);
     fr_mul(&power, &power, &scale);
     for (size_t i = 0; i < n; i++) {
@@ -484,21 +411,13 @@ static void setup_fini(struct setup *s)
     free(s->bytes);
 }
 
-bool setup_made(const struct vk *vk)
-{
-    fr_t alpha = label_scalar("alpha");
-    g1_affine_t ours = g1_times(&alpha);
-
-    return blst_p1_affine_is_equal(&vk->alpha_g1, &ours);
-}
-
 int setup_run(const struct sector_size *size, const struct setup_options *opt, bool *made,
               struct errmsg *err)
 {
     struct setup s = {
         .size = size,
         .opt = opt,
-        .trapdoor = trapdoor_from_labels(),
+        .secrets = secrets_from_labels(),
         .file = {.fd = -1},
     };
     struct names names;
@@ -513,7 +432,8 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
         return 0;
     }
     if ((ret = evaluate_circuit(&s, err)) == 0 && (ret = make_scalars(&s, err)) == 0 &&
-        (ret = make_room(&s, err)) == 0 && (ret = make_tables(&s, err)) == 0 && (ret = make_vk(&s, err)) == 0)
+        (ret = make_room(&s, err)) == 0 && (ret = make_tables(&s, err)) == 0 && 
+        (ret = secrets_key(&s.secrets, s.qap->w, s.qap->n_inputs, &s.vk, err)) == 0)
         ret = write_files(&s, &names, err);
     setup_fini(&s);
     if (ret == 0)
