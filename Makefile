@@ -151,7 +151,7 @@ GPU_TEST_LIBS = -Xlinker -Bstatic $(shell pkg-config --libs-only-l check | sed '
 	-lnuma -Xlinker -Bdynamic -lm -lpthread -lrt -ldl
 
 # C code that the object needs too, compiled once more as position-independent code; the object keeps it all to itself.
-CUDA_PIC_OBJS := $(BUILD)/pic/numa/base.o $(BUILD)/pic/numa/workers.o
+CUDA_PIC_OBJS := $(BUILD)/pic/numa/base.o $(BUILD)/pic/numa/workers.o $(BUILD)/pic/gpu/curve.o
 
 $(BUILD)/pic/%.o: %.c | $(BLST)/bindings/blst.h
 	@mkdir -p $(@D)

@@ -20,6 +20,8 @@ struct assignment;
 struct groth16_sums;
 struct groth16_ticket;
 struct srs_counts;
+struct circuit;
+struct secrets;
 
 /* As in srs_options: bytes of a stage. */
 typedef void (*backend_progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
@@ -37,9 +39,9 @@ struct backend_ops {
     size_t (*msm_scratch_bytes)(const struct backend *be, size_t len);
     /*
      * start and finish: NULL, or the two parts of groth16_sums by a backend that does all of them itself; counts are checked
-     * already. `w` is not written to. The ticket is filled in but for `device`, which is the backend's own. start returns when
-     * the rows' values are not needed any more; -EBADMSG when a transform was wrong. After start has succeeded, finish or abort
-     * is called once.
+     * already. The ticket's `w` or `compact` is not written to. The ticket is filled in but for `device`, which is the
+     * backend's own. start returns when the rows' values are not needed any more; -EBADMSG when a transform was wrong. After
+     * start has succeeded, finish or abort is called once.
      */
     int (*start)(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err);
     int (*finish)(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err);
@@ -47,10 +49,19 @@ struct backend_ops {
     /* NULL, or in place of finish by what is no prover: the proof itself. */
     int (*finish_proof)(struct backend *be, struct groth16_ticket *ticket, uint8_t proof[192],
                         struct errmsg *err);
-    /* NULL, or takes what proofs over these parameters need, which start does unasked the first time. No ticket is open.
-     * progress may be NULL. */
-    int (*load)(struct backend *be, const struct srs *srs, backend_progress progress,
-                void *progress_ctx, struct errmsg *err);
+    /* Whether start takes tickets with a compact witness. */
+    bool takes_compact;
+    /* NULL, or takes what proofs over these parameters need, which start does unasked the first time: of compact witnesses of
+     * `circuit`, of expanded ones where that is NULL. No ticket is open. progress may be NULL. */
+    int (*load)(struct backend *be, const struct srs *srs, const struct circuit *circuit,
+                backend_progress progress, void *progress_ctx, struct errmsg *err);
+    /* NULL, or makes development parameters for `circuit` in memory of its own, ready for compact witnesses; `ic` becomes the
+     * scalars of the verifying key's points, 1 / gamma included. No ticket is open. */
+    int (*develop)(struct backend *be, const struct circuit *circuit, const struct secrets *t,
+                   fr_t *ic, backend_progress progress, void *progress_ctx, struct errmsg *err);
+    /* NULL, or lets the device take witnesses straight from this memory, until unpin or the backend's end. */
+    int (*pin)(struct backend *be, void *memory, size_t bytes, struct errmsg *err);
+    void (*unpin)(struct backend *be, void *memory);
     void (*destroy)(struct backend *be);
 };
 

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "gpu/domain.h"
+#include "numa/circuit/compact.h"
 
 #define CHUNK 16384
 
@@ -115,19 +116,41 @@ static int check_count(const char *what, uint64_t found, uint64_t wanted, struct
                       (unsigned long long)found, what, (unsigned long long)wanted);
 }
 
-static int check_counts(const struct srs *srs, const struct assignment *w, struct errmsg *err)
+static int check_counts(const struct srs *srs, const struct srs_counts *want, struct errmsg *err)
 {
-    int ret = check_count("ic", srs->vk.ic_len, w->n_inputs, err);
+    int ret = check_count("ic", srs->vk.ic_len, want->ic, err);
 
     if (ret == 0)
-        ret = check_count("h", srs->h_len, ((uint64_t)1 << w->log2_domain) - 1, err);
+        ret = check_count("h", srs->h_len, want->h, err);
     if (ret == 0)
-        ret = check_count("l", srs->l_len, w->n_aux, err);
+        ret = check_count("l", srs->l_len, want->l, err);
     if (ret == 0)
-        ret = check_count("a", srs->a_len, (uint64_t)w->n_inputs + w->a_aux_total, err);
+        ret = check_count("a", srs->a_len, want->a, err);
     if (ret == 0)
-        ret = check_count("b", srs->b_len, (uint64_t)w->b_input_total + w->b_aux_total, err);
+        ret = check_count("b", srs->b_len, want->b, err);
     return ret;
+}
+
+static struct srs_counts assignment_counts(const struct assignment *w)
+{
+    return (struct srs_counts){
+        .ic = w->n_inputs,
+        .h = ((size_t)1 << w->log2_domain) - 1,
+        .l = w->n_aux,
+        .a = (size_t)w->n_inputs + w->a_aux_total,
+        .b = (size_t)w->b_input_total + w->b_aux_total,
+    };
+}
+
+static struct srs_counts circuit_counts(const struct circuit *c)
+{
+    return (struct srs_counts){
+        .ic = c->n_inputs,
+        .h = ((size_t)1 << c->log2_domain) - 1,
+        .l = c->n_aux,
+        .a = (size_t)c->n_inputs + circuit_density_total(c, c->a_rank),
+        .b = (size_t)CIRCUIT_B_INPUTS + circuit_density_total(c, c->b_rank),
+    };
 }
 
 /* Appends the values whose bit is set (all of them with density == NULL) and returns the new length. */
@@ -210,7 +233,28 @@ int groth16_prepare(struct backend *be, const struct srs *srs, backend_progress 
     int ret = bytes ? backend_reserve(be, bytes, err) : 0;
 
     if (ret == 0 && be->ops->load)
-        ret = be->ops->load(be, srs, progress, progress_ctx, err);
+        ret = be->ops->load(be, srs, NULL, progress, progress_ctx, err);
+    return ret;
+}
+
+static int check_compact(const struct backend *be, const struct srs *srs, const struct circuit *c,
+                         struct errmsg *err)
+{
+    const struct srs_counts want = circuit_counts(c);
+
+    if (!be->ops->takes_compact)
+        return errmsg_set(err, -EINVAL, "%s proves expanded witnesses alone", be->ops->name);
+    return check_counts(srs, &want, err);
+}
+
+int groth16_prepare_compact(struct backend *be, const struct srs *srs,
+                            const struct circuit *circuit, backend_progress progress,
+                            void *progress_ctx, struct errmsg *err)
+{
+    int ret = check_compact(be, srs, circuit, err);
+
+    if (ret == 0 && be->ops->load)
+        ret = be->ops->load(be, srs, circuit, progress, progress_ctx, err);
     return ret;
 }
 
@@ -236,7 +280,8 @@ int groth16_prove_start(struct backend *be, const struct srs *srs, struct assign
                         struct groth16_ticket *ticket, struct errmsg *err)
 {
     double begin = now_ms();
-    int ret = be->ops->finish_proof ? 0 : check_counts(srs, w, err);
+    const struct srs_counts want = assignment_counts(w);
+    int ret = be->ops->finish_proof ? 0 : check_counts(srs, &want, err);
 
     if (ret == 0 && !be->ops->start)
         ret = groth16_prepare(be, srs, NULL, NULL, err);
@@ -244,6 +289,20 @@ int groth16_prove_start(struct backend *be, const struct srs *srs, struct assign
         return ret;
     *ticket = (struct groth16_ticket){.be = be, .srs = srs, .w = w};
     ret = be->ops->start ? be->ops->start(be, ticket, err) : start(ticket, err);
+    ticket->start_ms = now_ms() - begin;
+    return ret;
+}
+
+int groth16_prove_start_compact(struct backend *be, const struct srs *srs, const struct compact *w,
+                                struct groth16_ticket *ticket, struct errmsg *err)
+{
+    double begin = now_ms();
+    int ret = check_compact(be, srs, w->circuit, err);
+
+    if (ret < 0)
+        return ret;
+    *ticket = (struct groth16_ticket){.be = be, .srs = srs, .compact = w};
+    ret = be->ops->start(be, ticket, err);
     ticket->start_ms = now_ms() - begin;
     return ret;
 }
@@ -270,6 +329,19 @@ int groth16_sums(struct backend *be, const struct srs *srs, struct assignment *w
 {
     struct groth16_ticket ticket;
     int ret = groth16_prove_start(be, srs, w, &ticket, err);
+
+    if (ret == 0)
+        ret = finish_sums(&ticket, err);
+    if (ret == 0)
+        *out = ticket.sums;
+    return ret;
+}
+
+int groth16_sums_compact(struct backend *be, const struct srs *srs, const struct compact *w,
+                         struct groth16_sums *out, struct errmsg *err)
+{
+    struct groth16_ticket ticket;
+    int ret = groth16_prove_start_compact(be, srs, w, &ticket, err);
 
     if (ret == 0)
         ret = finish_sums(&ticket, err);

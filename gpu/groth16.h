@@ -13,6 +13,9 @@
 #include "gpu/verify.h"
 #include "numa/circuit/assignment.h"
 
+struct circuit;
+struct compact;
+
 /* The sums that do not depend on r and s: what takes the time. */
 struct groth16_sums {
     g1_t h, l, a, b_g1;
@@ -23,7 +26,8 @@ struct groth16_sums {
 struct groth16_ticket {
     struct backend *be;
     const struct srs *srs;
-    struct assignment *w;
+    struct assignment *w; /* one of the two */
+    const struct compact *compact;
     struct groth16_sums sums;   /* as far as they are known */
     void *device;               /* the backend's own */
     double start_ms, finish_ms; /* what the steps took, for reports */
@@ -38,11 +42,20 @@ size_t groth16_scratch_bytes(const struct backend *be, const struct srs_counts *
 int groth16_prepare(struct backend *be, const struct srs *srs, backend_progress progress,
                     void *progress_ctx, struct errmsg *err);
 
+/* The same for compact witnesses of `circuit`; -EINVAL for a backend that does not take them. */
+int groth16_prepare_compact(struct backend *be, const struct srs *srs,
+                            const struct circuit *circuit, backend_progress progress,
+                            void *progress_ctx, struct errmsg *err);
+
 /* Begins a proof. On success a and b of the assignment are used up; all else of *w and *srs is borrowed until the ticket's end. On
  * failure there is no ticket. -EINVAL when the parameters do not fit the assignment (err says which count, found and
  * wanted), -ENOMEM, -EBADMSG when h comes out of an impossible degree: the transforms or the machine are faulty. */
 int groth16_prove_start(struct backend *be, const struct srs *srs, struct assignment *w,
                         struct groth16_ticket *ticket, struct errmsg *err);
+/* Begins a proof of a compact witness, which is borrowed until the ticket's end: that a start may return before the device has it
+ * all. -EINVAL also for a backend that does not take them. */
+int groth16_prove_start_compact(struct backend *be, const struct srs *srs, const struct compact *w,
+                                struct groth16_ticket *ticket, struct errmsg *err);
 /* The rest, with r and s from the kernel's generator, wiped after use; the proof as it is published, read back once. Ends the ticket
  * in any case. */
 int groth16_prove_finish(struct groth16_ticket *ticket, uint8_t proof[PROOF_BYTES],
@@ -53,6 +66,9 @@ void groth16_prove_abort(struct groth16_ticket *ticket);
 /* Both steps for the sums alone. */
 int groth16_sums(struct backend *be, const struct srs *srs, struct assignment *w,
                  struct groth16_sums *out, struct errmsg *err);
+
+int groth16_sums_compact(struct backend *be, const struct srs *srs, const struct compact *w,
+                         struct groth16_sums *out, struct errmsg *err);
 
 /* Puts a proof together. The shipped programs reach this through groth16_prove_finish alone; tests give r and s. */
 void groth16_assemble(const struct vk *vk, const struct groth16_sums *sums, const fr_t *r,

@@ -25,4 +25,14 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
 /* Whether a key is one of these: they have alpha in common, whatever the size. */
 bool setup_made(const struct vk *vk);
 
+struct backend;
+struct circuit;
+struct srs;
+
+/* The same parameters made by a backend in its device's memory and left there (develop in gpu/backend.h); *out (end it with
+ * srs_close) has the key and the counts and no points. -EINVAL for a backend without a device, -ENOMEM, -EIO. */
+int setup_on_device(const struct circuit *circuit, struct backend *be,
+                    void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total),
+                    void *progress_ctx, struct srs **out, struct errmsg *err);
+
 #endif

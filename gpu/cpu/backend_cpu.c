@@ -35,10 +35,10 @@ static int cpu_ntt(struct backend *be, fr_t *v, uint32_t log2_len, enum ntt_kind
     return ret;
 }
 
-static int cpu_load(struct backend *be, const struct srs *srs, backend_progress progress,
-                    void *progress_ctx, struct errmsg *err)
+static int cpu_load(struct backend *be, const struct srs *srs, const struct circuit *circuit,
+                    backend_progress progress, void *progress_ctx, struct errmsg *err)
 {
-    (void)progress, (void)progress_ctx; /* a moment */
+    (void)circuit, (void)progress, (void)progress_ctx; /* a moment */
     /* h has a point less than the domain */
     return make_plan((struct backend_cpu *)be, 63 - (uint32_t)__builtin_clzll(srs->h_len + 1), err);
 }

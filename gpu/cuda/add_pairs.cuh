@@ -15,12 +15,9 @@
 
 #include "gpu/cuda/device.cuh"
 #include "gpu/cuda/ec.cuh"
+#include "gpu/cuda/refs.cuh"
 
 #include <algorithm>
-
-/* A reference to a point: an index into the inputs, or into the results, and a sign. */
-static constexpr uint32_t REF_NEGATIVE = 1u << 31, REF_RESULT = 1u << 30,
-                          REF_INDEX = REF_RESULT - 1;
 
 static constexpr int PAIRS_THREADS = 128, PAIRS_WARPS = PAIRS_THREADS / 32;
 static constexpr int PAIRS_SEGMENTS = 16;

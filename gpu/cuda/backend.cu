@@ -122,21 +122,52 @@ static int cuda_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, 
     return host_msm<fp2>(*cuda_of(be), out, bases, scalars, len, err);
 }
 
-/* All of it at once: the rows' values are free, and nothing is left to do for finish. */
+/* Of an expanded assignment all of it at once: the rows' values are free, and nothing is left to do for finish. */
 static int cuda_start(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err)
 {
-    return cuda_of(be)->on.sums(ticket->srs, ticket->w, &ticket->sums, err);
-}
+    prover &p = cuda_of(be)->on;
 
-static int cuda_finish(struct backend *, struct groth16_ticket *, struct errmsg *)
-{
+    if (ticket->w)
+        return p.sums(ticket->srs, ticket->w, &ticket->sums, err);
+    flight *f = nullptr;
+    TRY(p.start(ticket->srs, ticket->compact, &f, err));
+    ticket->device = f;
     return 0;
 }
 
-static int cuda_load(struct backend *be, const struct srs *srs, backend_progress progress,
-                     void *progress_ctx, struct errmsg *err)
+static int cuda_finish(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err)
 {
-    return cuda_of(be)->on.load(srs, progress, progress_ctx, err);
+    return ticket->w ? 0 : cuda_of(be)->on.finish((flight *)ticket->device, &ticket->sums, err);
+}
+
+static void cuda_abort(struct backend *be, struct groth16_ticket *ticket)
+{
+    if (!ticket->w)
+        cuda_of(be)->on.abort((flight *)ticket->device);
+}
+
+static int cuda_load(struct backend *be, const struct srs *srs, const struct circuit *circuit,
+                     backend_progress progress, void *progress_ctx, struct errmsg *err)
+{
+    return cuda_of(be)->on.load(srs, circuit, progress, progress_ctx, err);
+}
+
+static int cuda_develop(struct backend *be, const struct circuit *circuit, const struct secrets *t,
+                        fr_t *ic, backend_progress progress, void *progress_ctx, struct errmsg *err)
+{
+    return cuda_of(be)->on.develop(circuit, t, ic, progress, progress_ctx, err);
+}
+
+static int cuda_pin(struct backend *be, void *memory, size_t bytes, struct errmsg *err)
+{
+    CUDA_TRY(cudaSetDevice(cuda_of(be)->on.g.index), err);
+    return host_pin(memory, bytes, err);
+}
+
+static void cuda_unpin(struct backend *be, void *memory)
+{
+    cudaSetDevice(cuda_of(be)->on.g.index);
+    host_unpin(memory);
 }
 
 static void cuda_destroy(struct backend *be)
@@ -146,8 +177,18 @@ static void cuda_destroy(struct backend *be)
 }
 
 static const struct backend_ops cuda_ops = {
-    "cuda",      cuda_ntt, cuda_msm_g1, cuda_msm_g2, nullptr,     cuda_start,
-    cuda_finish, nullptr,  nullptr,     cuda_load,   cuda_destroy};
+    "cuda",  cuda_ntt, cuda_msm_g1, cuda_msm_g2,  nullptr,  cuda_start, cuda_finish, cuda_abort,
+    nullptr, true,     cuda_load,   cuda_develop, cuda_pin, cuda_unpin, cuda_destroy};
+
+extern "C" void backend_cuda_times(const struct backend *be, struct prover_times *out)
+{
+    *out = ((const cuda_backend *)be)->on.times;
+}
+
+extern "C" uint64_t backend_cuda_allocations(void)
+{
+    return device_counts().allocations;
+}
 
 extern "C" __attribute__((visibility("default"))) int backend_cuda_open(uint32_t abi, int device,
                                                                         struct workers *workers,
@@ -167,6 +208,7 @@ extern "C" __attribute__((visibility("default"))) int backend_cuda_open(uint32_t
         return errmsg_set(err, -ENOMEM, "no memory for a backend");
     be->base.ops = &cuda_ops;
     be->base.workers = workers;
+    be->base.tickets = FLIGHTS;
     int ret = be->on.open(device, workers, err);
     if (ret < 0) {
         delete be;

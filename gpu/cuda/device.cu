@@ -78,6 +78,19 @@ void pinned_free(void *ptr, size_t bytes)
     pinned_bytes -= bytes;
 }
 
+int host_pin(void *memory, size_t bytes, struct errmsg *err)
+{
+    CUDA_TRY(cudaHostRegister(memory, bytes, cudaHostRegisterPortable), err);
+    allocations++;
+    return 0;
+}
+
+void host_unpin(void *memory)
+{
+    cudaHostUnregister(memory);
+    frees++;
+}
+
 int cuda_stream::create(bool urgent, struct errmsg *err)
 {
     int least = 0, greatest = 0;
@@ -96,7 +109,7 @@ int cuda_event::create(bool timed, struct errmsg *err)
     return 0;
 }
 
-int gpu::open(int device_index, struct errmsg *err)
+int gpu::open(int device_index, bool urgent, struct errmsg *err)
 {
     int count = 0;
 
@@ -104,10 +117,10 @@ int gpu::open(int device_index, struct errmsg *err)
     CUDA_TRY(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device_index), err);
     index = device_index;
     multiprocessors = (uint32_t)count;
-    TRY(main.create(true, err));
+    TRY(main.create(urgent, err));
     TRY(side.create(false, err));
-    TRY(third.create(true, err));
-    TRY(apart.create(true, err));
+    TRY(third.create(urgent, err));
+    TRY(apart.create(urgent, err));
     for (cuda_event *e : {&begun, &counted, &listed[0], &listed[1], &added[0], &added[1], &forked,
                           &joined, &begun_apart})
         TRY(e->create(false, err));

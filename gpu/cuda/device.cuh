@@ -41,6 +41,9 @@ int device_allocate(void **out, size_t bytes, struct errmsg *err);
 void device_free(void *ptr, size_t bytes);
 int pinned_allocate(void **out, size_t bytes, struct errmsg *err);
 void pinned_free(void *ptr, size_t bytes);
+/* Pins memory of others', which they give back. */
+int host_pin(void *memory, size_t bytes, struct errmsg *err);
+void host_unpin(void *memory);
 
 /* Device memory for `len` elements, freed on every return. */
 template <class T> struct device_buffer {
@@ -164,7 +167,8 @@ struct gpu {
     cuda_event begun, counted, listed[2], added[2], forked, joined, begun_apart;
     pinned_buffer<char> pinned, pinned_apart;
 
-    int open(int device_index, struct errmsg *err);
+    /* `urgent`: before others' kernels on the chip. */
+    int open(int device_index, bool urgent, struct errmsg *err);
 
     /* What `from` was given so far comes before what `to` is given from now on. */
     int order(const cuda_stream &from, const cuda_event &event, const cuda_stream &to,

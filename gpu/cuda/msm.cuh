@@ -63,6 +63,11 @@ template <class F>
 int sum_points_end(gpu &g, const sum_begun<F> &begun, typename host_group<F>::sum *out,
                    struct errmsg *err);
 
+/* Queues additions of pairs (add_pairs.cuh) on `stream`: the one place that holds their kernels. */
+template <class F> struct pairs;
+template <class F>
+int queue_pairs(const gpu &g, cudaStream_t stream, const pairs<F> &job, struct errmsg *err);
+
 /* Once for a device, before the others. */
 template <class F> int msm_prepare(gpu &g, struct errmsg *err);
 

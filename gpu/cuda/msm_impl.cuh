@@ -592,6 +592,12 @@ int sum_points(gpu &g, const affine<F> *points, uint32_t *index, uint32_t len, s
     return sum_points_end<F>(g, begun, out, err);
 }
 
+template <class F>
+int queue_pairs(const gpu &g, cudaStream_t stream, const pairs<F> &job, struct errmsg *err)
+{
+    return add_pairs<F>(g, stream, job, err);
+}
+
 template <class F> int msm_prepare(gpu &g, struct errmsg *err)
 {
     return pairs_prepare<F>(g, err);
@@ -608,6 +614,7 @@ template <class F> int msm_prepare(gpu &g, struct errmsg *err)
                                    struct errmsg *);                                            \
     template int sum_points<F>(gpu &, const affine<F> *, uint32_t *, uint32_t, scratch,         \
                                typename host_group<F>::sum *, struct errmsg *);                 \
+    template int queue_pairs<F>(const gpu &, cudaStream_t, const pairs<F> &, struct errmsg *);  \
     template int msm_prepare<F>(gpu &, struct errmsg *)
 
 #endif

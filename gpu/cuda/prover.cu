@@ -9,6 +9,7 @@
 #include "gpu/cuda/prover.cuh"
 
 #include "gpu/cuda/msm.cuh"
+#include "gpu/cuda/query.cuh"
 #include "gpu/cuda/select.cuh"
 
 #include <algorithm>
@@ -21,13 +22,28 @@ extern "C" {
 /* Left alone when memory is taken: for the driver, and for whoever else is on the card. */
 static constexpr size_t RESERVE_BYTES = 512u << 20;
 
+static int open_lane(gpu &g, int device_index, bool urgent, struct errmsg *err)
+{
+    TRY(g.open(device_index, urgent, err));
+    TRY(msm_prepare<fp>(g, err));
+    return msm_prepare<fp2>(g, err);
+}
+
 int prover::open(int device_index, struct workers *w, struct errmsg *err)
 {
     workers = w;
-    TRY(g.open(device_index, err));
+    TRY(open_lane(g, device_index, true, err));
+    TRY(open_lane(early, device_index, false, err));
+    TRY(open_lane(aside, device_index, true, err));
     TRY(up.create(w, err));
-    TRY(msm_prepare<fp>(g, err));
-    return msm_prepare<fp2>(g, err);
+    TRY(last_coefficients.allocate(FLIGHTS, err));
+    for (unsigned i = 0; i < FLIGHTS; i++) {
+        flights[i].on = this;
+        flights[i].last = last_coefficients.ptr + i;
+        TRY(flights[i].arrived.create(false, err));
+        TRY(flights[i].ready.create(false, err));
+    }
+    return aside_thread.create("gpu sums", err);
 }
 
 /* ---- memory of a prove ---- */
@@ -49,7 +65,7 @@ struct prove_space {
 };
 
 struct prove_lens {
-    uint32_t inputs, aux, log2_domain;
+    uint32_t inputs, aux, log2_domain, a, b;
 };
 
 static bitmap bitmap_layout(scratch &space, size_t len)
@@ -86,192 +102,98 @@ static prove_space space_layout(const prove_lens &n, scratch space)
 }
 
 /* Bytes of an arena whose sums handle `at_once` windows together (0: all that help). Enough for any witness. */
-static size_t arena_bytes(const prove_lens &n, const struct srs *srs, uint32_t at_once)
+static size_t arena_bytes(const prove_lens &n, uint32_t at_once)
 {
     const prove_space s = space_layout(n, scratch());
-    const uint32_t longest =
-        (uint32_t)std::max({(size_t)1 << n.log2_domain, srs->a_len, srs->l_len, srs->b_len});
+    const uint32_t longest = std::max({1u << n.log2_domain, n.a, n.aux, n.b});
     size_t most = 2 * (sizeof(fr) << n.log2_domain) + 512; /* the rows */
 
     most = std::max(most, rank_scratch_bytes(n.aux) + 256);
     most = std::max(most, msm_scratch_bytes<fp>(longest, at_once));
-    most = std::max(most, msm_scratch_bytes<fp2>((uint32_t)srs->b_len, 1));
+    most = std::max(most, msm_scratch_bytes<fp2>(n.b, 1));
     most = std::max(most, sum_scratch_bytes<fp>(longest));
-    most = std::max(most, sum_scratch_bytes<fp2>((uint32_t)srs->b_len));
+    most = std::max(most, sum_scratch_bytes<fp2>(n.b));
     return s.rest.used + most;
 }
 
 /* As large as helps and fits. */
-static int allocate_arena(resident_parameters &r, const prove_lens &n, const struct srs *srs,
-                          struct errmsg *err)
+static int allocate_arena(prover &p, const prove_lens &n, bool compact, struct errmsg *err)
 {
-    size_t available = 0, total = 0;
+    size_t available = 0, total = 0, least = 0;
 
+    p.arena.reset();
     CUDA_TRY(cudaMemGetInfo(&available, &total), err);
     available -= std::min(available, RESERVE_BYTES);
-    for (uint32_t at_once : {0u, 8u, 4u, 2u, 1u})
-        if (arena_bytes(n, srs, at_once) <= available)
-            return r.arena.allocate(arena_bytes(n, srs, at_once), err);
+    for (uint32_t at_once : {0u, 8u, 4u, 2u, 1u}) {
+        least = compact ? flight_bytes(p.resident, at_once) : arena_bytes(n, at_once);
+        if (least <= available) {
+            TRY(p.arena.allocate(least, err));
+            p.arena_is_compact = compact;
+            if (compact) {
+                scratch space;
+                space.base = p.arena.ptr;
+                space.size = p.arena.len;
+                p.space = flight_layout(p.resident, at_once, space);
+            }
+            return 0;
+        }
+    }
     return errmsg_set(
         err, -ENOMEM,
         "proofs over these parameters take %zu MB of device memory beside them, %zu are free",
-        arena_bytes(n, srs, 1) >> 20, available >> 20);
+        least >> 20, available >> 20);
 }
 
-/* ---- parameters ---- */
-
-static bool same_parameters(const resident_parameters &r, const struct srs *srs)
-{
-    return r.loaded && r.h_len == srs->h_len && r.l_len == srs->l_len && r.a_len == srs->a_len &&
-           r.b_len == srs->b_len &&
-           memcmp(&r.alpha_g1, &srs->vk.alpha_g1, sizeof(r.alpha_g1)) == 0 &&
-           memcmp(&r.delta_g1, &srs->vk.delta_g1, sizeof(r.delta_g1)) == 0;
-}
-
-struct loading {
-    prover &p;
-    backend_progress progress;
-    void *ctx;
-    uint64_t done, total;
-
-    /* Pieces of whole points, so that progress is seen. */
-    template <class To, class From>
-    int copy(To *device, const From *host, size_t len, struct errmsg *err)
-    {
-        const size_t piece = uploader::PIECE / sizeof(To);
-
-        static_assert(sizeof(To) == sizeof(From), "one layout");
-        for (size_t at = 0; at < len; at += piece) {
-            const size_t n = std::min(piece, len - at);
-            TRY(p.up.copy(device + at, host + at, n * sizeof(To), err));
-            done += n * sizeof(To);
-            if (progress)
-                progress(ctx, "device", done, total);
-        }
-        return 0;
-    }
-
-    template <class To, class From>
-    int fill(device_buffer<To> &buffer, const From *host, size_t len, struct errmsg *err)
-    {
-        TRY(buffer.allocate(len, err));
-        return copy(buffer.ptr, host, len, err);
-    }
-};
-
-/* A thread moves a piece of 16 bytes. */
-__global__ void reverse_points_kernel(const uint4 *in, uint4 *out, uint32_t first, uint32_t len,
-                                      uint32_t log2_len)
-{
-    constexpr uint32_t PIECES = sizeof(g1_point) / sizeof(uint4);
-    const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, i = t / PIECES;
-
-    if (i < len)
-        out[(size_t)(__brev(first + i) >> (32 - log2_len)) * PIECES + t % PIECES] = in[t];
-}
-
-/* h in reversed order, by way of a piece on the device. */
-static int load_h(loading &l, resident_parameters &r, const struct srs *srs, struct errmsg *err)
-{
-    const uint32_t piece = uploader::PIECE / sizeof(g1_point);
-    const size_t domain = (size_t)1 << r.log2_domain;
-    device_buffer<g1_point> room;
-
-    TRY(room.allocate(piece, err));
-    TRY(r.h.allocate(domain, err));
-    CUDA_TRY(cudaMemsetAsync(r.h.ptr + domain - 1, 0, sizeof(g1_point), l.p.up.stream.handle), err);
-    for (size_t at = 0; at < srs->h_len; at += piece) {
-        const uint32_t n = (uint32_t)std::min<size_t>(piece, srs->h_len - at);
-        TRY(l.copy(room.ptr, srs->h + at, n, err));
-        reverse_points_kernel<<<blocks_for((uint64_t)n * 6, 256), 256, 0, l.p.up.stream.handle>>>(
-            (const uint4 *)room.ptr, (uint4 *)r.h.ptr, (uint32_t)at, n, r.log2_domain);
-        CUDA_TRY(cudaGetLastError(), err);
-    }
-    return l.p.up.wait(err); /* before `room` goes */
-}
-
-static int load_points(loading &l, resident_parameters &r, const struct srs *srs,
-                       struct errmsg *err)
-{
-    TRY(load_h(l, r, srs, err));
-    TRY(l.fill(r.l, srs->l, srs->l_len, err));
-    TRY(l.fill(r.a, srs->a, srs->a_len, err));
-    TRY(l.fill(r.b_g1, srs->b_g1, srs->b_len, err));
-    TRY(l.fill(r.b_g2, srs->b_g2, srs->b_len, err));
-    return l.p.up.wait(err);
-}
-
-static int make_plans(gpu &g, resident_parameters &r, struct errmsg *err)
-{
-    const fr one = fr_one(), seven = fr_from_u32(7);
-    const fr fraction = inverse(power(fr_from_u32(2), r.log2_domain));
-
-    r.h_convert = to_integer(inverse(sub(power(seven, 1ull << r.log2_domain), one)));
-    TRY(ntt_plan_create(g, r.log2_domain, true, one, fraction, &r.inverse, err));
-    TRY(ntt_plan_create(g, r.log2_domain, false, seven, one, &r.coset, err));
-    return ntt_plan_create(g, r.log2_domain, true, inverse(seven), fraction, &r.coset_inverse, err);
-}
-
-static void release(resident_parameters &r)
-{
-    r.loaded = false;
-    r.h.reset();
-    r.l.reset();
-    r.a.reset();
-    r.b_g1.reset();
-    r.b_g2.reset();
-    r.inverse.release();
-    r.coset.release();
-    r.coset_inverse.release();
-    r.arena.reset();
-}
-
-/* The domain of which h has one point less than elements; 0 when there is none. */
-static uint32_t log2_of_domain(size_t h_len)
-{
-    uint32_t log2_len = 1;
-
-    while (log2_len <= NTT_LOG2_MAX && ((size_t)1 << log2_len) - 1 != h_len)
-        log2_len++;
-    return log2_len <= NTT_LOG2_MAX ? log2_len : 0;
-}
-
-static int load_all(prover &p, const struct srs *srs, backend_progress progress, void *ctx,
-                    struct errmsg *err)
+/* After an error nothing is there. */
+static int load_all(prover &p, const struct srs *srs, const struct circuit *circuit,
+                    backend_progress progress, void *ctx, struct errmsg *err)
 {
     resident_parameters &r = p.resident;
-    const uint64_t g1_points = srs->h_len + srs->l_len + srs->a_len + srs->b_len;
-    loading l = {p, progress, ctx, 0, g1_points * sizeof(g1_point) + srs->b_len * sizeof(g2_point)};
-    const prove_lens n = {(uint32_t)srs->vk.ic_len, (uint32_t)srs->l_len,
-                          log2_of_domain(srs->h_len)};
+    bool anew = !p.arena.ptr || p.arena_is_compact != (circuit != nullptr);
 
-    if (n.log2_domain == 0)
-        return errmsg_set(err, -EINVAL, "%zu points in h fit no domain", srs->h_len);
-    r.h_len = srs->h_len;
-    r.l_len = srs->l_len;
-    r.a_len = srs->a_len;
-    r.b_len = srs->b_len;
-    r.n_inputs = srs->vk.ic_len;
-    r.log2_domain = n.log2_domain;
-    r.alpha_g1 = srs->vk.alpha_g1;
-    r.delta_g1 = srs->vk.delta_g1;
-    TRY(load_points(l, r, srs, err));
-    TRY(make_plans(p.g, r, err));
-    TRY(allocate_arena(r, n, srs, err));
-    r.loaded = true;
-    return 0;
+    if (!r.are(srs)) {
+        p.arena.reset();
+        anew = true;
+        TRY(r.load(p.g, p.up, srs, progress, ctx, err));
+    }
+    if (circuit && !r.circuit.is(circuit)) {
+        if (circuit->n_aux != r.l_len || circuit->log2_domain != r.log2_domain ||
+            circuit_a_len(circuit) != r.a_len || circuit_b_len(circuit) != r.b_len)
+            return errmsg_set(err, -EINVAL, "these parameters are for another circuit");
+        anew = true;
+        TRY(r.circuit.load(p.g, p.up, circuit, err));
+    }
+    if (!anew)
+        return 0;
+    const prove_lens n = {(uint32_t)r.n_inputs, (uint32_t)r.l_len, r.log2_domain, (uint32_t)r.a_len,
+                          (uint32_t)r.b_len};
+    return allocate_arena(p, n, circuit != nullptr, err);
 }
 
-int prover::load(const struct srs *srs, backend_progress progress, void *progress_ctx,
-                 struct errmsg *err)
+int prover::load(const struct srs *srs, const struct circuit *circuit, backend_progress progress,
+                 void *progress_ctx, struct errmsg *err)
 {
     CUDA_TRY(cudaSetDevice(g.index), err);
-    if (same_parameters(resident, srs))
-        return 0;
-    release(resident);
-    int ret = load_all(*this, srs, progress, progress_ctx, err);
-    if (ret < 0)
-        release(resident);
+    int ret = load_all(*this, srs, circuit, progress, progress_ctx, err);
+    if (ret < 0) {
+        resident.release();
+        arena.reset();
+    }
+    return ret;
+}
+
+int prover::develop(const struct circuit *circuit, const struct secrets *t, fr_t *ic,
+                    backend_progress progress, void *progress_ctx, struct errmsg *err)
+{
+    CUDA_TRY(cudaSetDevice(g.index), err);
+    arena.reset();
+    int ret = resident.develop(g, up, circuit, t, ic, progress, progress_ctx, err);
+    if (ret == 0)
+        ret = allocate_arena(*this, {}, true, err);
+    if (ret < 0) {
+        resident.release();
+        arena.reset();
+    }
     return ret;
 }
 
@@ -406,42 +328,17 @@ struct proving {
         return 0;
     }
 
-    /* The ones beside the rest, which alone would not fill the chip; one after the other if memory is short. */
     template <class F>
     int sum_chosen(const affine<F> *points, const uint32_t lens[2],
                    typename host_group<F>::sum *out, struct errmsg *err)
     {
-        const msm_input<F> in = {
-            points, s.values, fr_integer_one(), s.chosen.rest_points, s.chosen.rest_values,
-            lens[1]};
-        typename host_group<F>::sum ones, rest;
-        const size_t room = s.rest.size - s.rest.used;
-        const bool together =
-            sum_scratch_bytes<F>(lens[0]) + msm_scratch_bytes<F>(lens[1], 4) <= room;
-        scratch rest_space = s.rest;
-        sum_begun<F> begun;
+        const query<F> q = {points,
+                            s.chosen.one_points,
+                            lens[0],
+                            {points, s.values, fr_integer_one(), s.chosen.rest_points,
+                             s.chosen.rest_values, lens[1]}};
 
-        TRY(sum_points_begin<F>(g, points, s.chosen.one_points, lens[0], rest_space, &begun, err));
-        if (!together) {
-            TRY(sum_points_end<F>(g, begun, &ones, err));
-            rest_space = s.rest;
-        }
-        TRY(msm<F>(g, in, rest_space, p.workers, &rest, err));
-        if (together)
-            TRY(sum_points_end<F>(g, begun, &ones, err));
-        host_add(&ones, &rest);
-        *out = ones;
-        return 0;
-    }
-
-    static void host_add(g1_t *r, const g1_t *p)
-    {
-        blst_p1_add_or_double(r, r, p);
-    }
-
-    static void host_add(g2_t *r, const g2_t *p)
-    {
-        blst_p2_add_or_double(r, r, p);
+        return sum_query<F>(g, q, s.rest, p.workers, out, err);
     }
 
     int sum_variables(struct groth16_sums *out, struct errmsg *err)
@@ -493,15 +390,17 @@ int prover::sums(const struct srs *srs, const struct assignment *w, struct groth
 {
     struct groth16_sums made = {};
 
-    TRY(load(srs, nullptr, nullptr, err));
+    if (in_flight())
+        return errmsg_set(err, -EBUSY, "proofs are on their way");
+    TRY(load(srs, nullptr, nullptr, nullptr, err));
     if (w->n_rows > (uint64_t)1 << resident.log2_domain)
         return errmsg_set(err, -EINVAL, "%llu rows exceed the domain of 2^%u",
                           (unsigned long long)w->n_rows, resident.log2_domain);
-    scratch space;
-    space.base = resident.arena.ptr;
-    space.size = resident.arena.len;
-    const prove_lens n = {w->n_inputs, w->n_aux, resident.log2_domain};
-    proving run = {*this, g, resident, w, space_layout(n, space), times, {}};
+    scratch whole;
+    whole.base = arena.ptr;
+    whole.size = arena.len;
+    const prove_lens n = {w->n_inputs, w->n_aux, resident.log2_domain, 0, 0};
+    proving run = {*this, g, resident, w, space_layout(n, whole), times, {}};
     int ret = run.all(&made, err);
     if (ret < 0) {
         g.drain();

@@ -1,53 +1,89 @@
 /*
  * The sums of a Groth16 proof (gpu/groth16.h), on one GPU, over parameters that stay there.
  *
- * One thread at a time. Parameters are known again by their verifying key and lengths; those of another circuit take the place
- * of what was there. Memory is taken when parameters are loaded; sums over parameters that are there take none.
+ * Of compact witnesses two are on their way at a time: while one's sums are made, the next is uploaded, expanded and transformed.
+ * start may be called by one thread while another is in finish. All else: one thread at a time, and nothing on its way.
+ *
+ * Memory is taken when parameters are loaded; proofs over parameters that are there take none.
  */
 #ifndef GPU_CUDA_PROVER_CUH
 #define GPU_CUDA_PROVER_CUH
 
-#include "gpu/cuda/c_headers.cuh"
-#include "gpu/cuda/ec.cuh"
-#include "gpu/cuda/ntt.cuh"
-#include "gpu/cuda/upload.cuh"
+#include "gpu/cuda/helper.cuh"
+#include "gpu/cuda/parameters.cuh"
+#include "gpu/cuda/times.h"
 
-/* Points of one set of parameters on the device, and the tables for its domain. */
-struct resident_parameters {
-    bool loaded = false;
-    g1_affine_t alpha_g1, delta_g1; /* who they are: delta differs from setup to setup */
-    size_t h_len, l_len, a_len, b_len, n_inputs;
-    uint32_t log2_domain;
-    device_buffer<g1_point>
-        h; /* in bit-reversed order, infinity last: as the transforms leave the scalars */
-    device_buffer<g1_point> l, a, b_g1;
-    device_buffer<g2_point> b_g2;
-    ntt_plan inverse, coset, coset_inverse;
-    fr h_convert;              /* 1 / (g^m - 1), as an integer */
-    device_buffer<char> arena; /* vectors, lists and the scratch of sums */
+#include <mutex>
+
+struct prover;
+
+static constexpr unsigned FLIGHTS = 2;
+/* Evaluation and transforms take three vectors of the domain and leave one in use. */
+static constexpr unsigned VECTORS = 3 + FLIGHTS - 1;
+
+/* A proof on its way. */
+struct flight {
+    prover *on = nullptr;
+    bool used = false; /* guarded by prover::lock */
+    device_witness w;
+    fr *h;    /* one of the vectors */
+    fr *last; /* pinned: h's highest coefficient */
+    cuda_event arrived, ready;
 };
 
-/* Where the last sums spent their time, in ms on the calling thread. What the device does while the host uploads is in h. */
-struct prover_times {
-    double upload_rows, upload_witness, h, msm_h, classify, l, a, b_g1, b_g2;
+/* What the arena is cut into. */
+struct flight_space {
+    device_witness witness[FLIGHTS];
+    fr *vector[VECTORS];
+    uint32_t *ones; /* points that are added as they are, and room for one more */
+    uint32_t *ones_len;
+    scratch aside, main;
 };
 
 struct prover {
-    gpu g;
+    gpu g;     /* the sum over h; all of an expanded assignment */
+    gpu early; /* expansion and transforms, in what the others leave of the chip */
+    gpu aside; /* the sums over the witness */
+    helper aside_thread;
     prover_times times = {};
     uploader up;
     struct workers *workers = nullptr;
     resident_parameters resident;
+    device_buffer<char> arena; /* vectors, lists and the scratch of sums */
+    bool arena_is_compact = false;
+    flight_space space;
+    flight flights[FLIGHTS];
+    pinned_buffer<fr> last_coefficients;
+    std::mutex lock;
+    bool vector_used[VECTORS] = {}; /* guarded by lock */
 
     int open(int device_index, struct workers *w, struct errmsg *err);
 
-    /* Makes the parameters resident if they are not. progress (may be NULL) hears of bytes. */
-    int load(const struct srs *srs, backend_progress progress, void *progress_ctx,
-             struct errmsg *err);
+    /* Makes the parameters resident if they are not, and takes memory for proofs of compact witnesses of `circuit`, or, where it is
+     * NULL, of expanded assignments. progress (may be NULL) hears of bytes. */
+    int load(const struct srs *srs, const struct circuit *circuit, backend_progress progress,
+             void *progress_ctx, struct errmsg *err);
+    /* Development parameters of a circuit, made here; `ic` as in develop_points. */
+    int develop(const struct circuit *circuit, const struct secrets *t, fr_t *ic,
+                backend_progress progress, void *progress_ctx, struct errmsg *err);
 
-    /* groth16_sums, after its checks of counts; loads what is not there. */
+    /* All sums of an expanded assignment, after groth16's checks of counts; loads what is not there. */
     int sums(const struct srs *srs, const struct assignment *w, struct groth16_sums *out,
              struct errmsg *err);
+
+    /* Queues what comes before the sums and returns; `w` stays as it is until the end of the flight. -EBUSY when as many are on
+     * their way as can be. */
+    int start(const struct srs *srs, const struct compact *w, flight **out, struct errmsg *err);
+    /* Either ends the flight. -EBADMSG when a transform was wrong. */
+    int finish(flight *f, struct groth16_sums *out, struct errmsg *err);
+    void abort(flight *f);
+    bool in_flight();
+    /* Waits for everything queued, after an error. */
+    void drain();
 };
+
+/* Cuts the arena for compact witnesses; `space` may only measure. at_once: as in msm_scratch_bytes, of the sum over h. */
+flight_space flight_layout(const resident_parameters &r, uint32_t at_once, scratch space);
+size_t flight_bytes(const resident_parameters &r, uint32_t at_once);
 
 #endif

@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(THREADS) select_kernel(selection_part part, se
                                                      : part.rank ? part.rank[word]
                                                                  : word * 32);
     uint32_t ones = inside ? part.ones[word] & dense : 0,
-             rest = inside ? part.rest[word] & dense : 0;
+             rest = inside && part.rest ? part.rest[word] & dense : 0;
     uint32_t at_one, at_rest, n_ones, n_rest;
 
     block_scan(scan_space).ExclusiveSum(__popc(ones), at_one, n_ones);

@@ -28,7 +28,7 @@ size_t rank_scratch_bytes(uint32_t len);
  * + the number of dense variables before i. Its value is the one at first_value + i. */
 struct selection_part {
     uint32_t len;
-    const uint32_t *ones, *rest;
+    const uint32_t *ones, *rest; /* rest NULL: none */
     const uint32_t *density, *rank;
     uint32_t first_point, first_value;
 };

@@ -47,6 +47,19 @@ int uploader::copy(void *device_memory, const void *host_memory, size_t bytes, s
     return 0;
 }
 
+int uploader::send(void *device_memory, const void *host_memory, size_t bytes, struct errmsg *err)
+{
+    cudaPointerAttributes from;
+
+    CUDA_TRY(cudaPointerGetAttributes(&from, host_memory), err);
+    if (from.type != cudaMemoryTypeHost)
+        return copy(device_memory, host_memory, bytes, err);
+    CUDA_TRY(
+        cudaMemcpyAsync(device_memory, host_memory, bytes, cudaMemcpyHostToDevice, stream.handle),
+        err);
+    return 0;
+}
+
 int uploader::before(const cuda_stream &other, struct errmsg *err)
 {
     CUDA_TRY(cudaEventRecord(done.handle, stream.handle), err);

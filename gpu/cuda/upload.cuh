@@ -21,6 +21,9 @@ struct uploader {
     /* Queues the copy of `bytes`. The source may change when this returns. */
     int copy(void *device_memory, const void *host_memory, size_t bytes, struct errmsg *err);
 
+    /* The same, but from pinned memory straight on: then the source must not change until it has arrived. */
+    int send(void *device_memory, const void *host_memory, size_t bytes, struct errmsg *err);
+
     /* What was queued so far comes before what `stream` is given from now on. */
     int before(const cuda_stream &other, struct errmsg *err);
     /* And the other way round: what is queued from now on comes after what `other` was given so far. */

@@ -140,6 +140,12 @@ size_t circuit_bytes(const struct circuit *c);
  * not called. Returns 0 or -ENOMEM. */
 int circuit_rows(const struct circuit *c, const struct cs_sink *sink, struct errmsg *err);
 
+/* Aux variables in a density, from its ranks. */
+static inline uint32_t circuit_density_total(const struct circuit *c, const uint32_t *rank)
+{
+    return rank[(c->aux_words + CIRCUIT_RANK_WORDS - 1) / CIRCUIT_RANK_WORDS];
+}
+
 /* a_density bits before aux variable `aux`: with n_inputs added, the index of its point in query a. */
 static inline uint32_t circuit_density_rank(const uint64_t *density, const uint32_t *rank,
                                             uint32_t aux)

@@ -184,7 +184,7 @@ int main(int argc, char **argv)
     prover pr;
     MUST(pr.open(0, all_workers, err));
     double start = now_ms();
-    MUST(pr.load(&p.srs, print_load, nullptr, err));
+    MUST(pr.load(&p.srs, nullptr, print_load, nullptr, err));
     printf("parameters resident in %.2f s, %.1f GB of device memory\n", (now_ms() - start) / 1e3,
            (double)device_counts().device_bytes / 1e9);
     const uint64_t allocations = device_counts().allocations;

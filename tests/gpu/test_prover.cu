@@ -104,10 +104,10 @@ START_TEST(load__tells_of_its_progress_once)
     struct random rng = {SEED + 99};
     struct toy *t = toy_create(500, 2, &rng);
 
-    MUST(cuda->ops->load(cuda, &t->srs, watch, &calls, err));
+    MUST(cuda->ops->load(cuda, &t->srs, nullptr, watch, &calls, err));
     ck_assert_uint_eq(seen_done, seen_total);
     ck_assert_uint_eq(calls, 5);
-    MUST(cuda->ops->load(cuda, &t->srs, watch, &calls, err));
+    MUST(cuda->ops->load(cuda, &t->srs, nullptr, watch, &calls, err));
     ck_assert_uint_eq(calls, 5);
     toy_destroy(t);
 }

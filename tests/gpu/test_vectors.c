@@ -69,7 +69,7 @@ static void prove_vector(const char *name, const struct c1 *c1, const struct srs
     fr_t s = vector_label_scalar("proof test vector: s");
 
     need(witness_assign(c1, 0, workers, &w, &err));
-    need(cuda->ops->load(cuda, srs, NULL, NULL, &err));
+    need(cuda->ops->load(cuda, srs, NULL, NULL, NULL, &err));
     for (int run = -1; run < RUNS; run++) {
         double start = now_ms();
         need(groth16_sums(cuda, srs, w, &sums, &err));

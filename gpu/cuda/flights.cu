@@ -1,0 +1,311 @@
+/*
+ * Proofs of compact witnesses, in two steps that overlap from proof to proof.
+ *
+ * start queues, in streams of its own and behind everything else on the chip: the upload, A, B and C of all rows, six transforms.
+ * finish sums: h on one thread, the queries over the witness beside it on another, because each of these sums alone leaves
+ * the chip idle now and then, while its digits are sorted or its last few points wait for the host.
+ *
+ * The six transforms are those of groth16.c; the factor of h costs nothing, since the sum takes scalars out of Montgomery form by a
+ * product anyhow. Transforms to reversed and to natural order alternate, and the scalars of h end in reversed order, as its points are
+ * kept.
+ */
+#include "gpu/cuda/prover.cuh"
+
+#include "gpu/cuda/query.cuh"
+#include "gpu/cuda/select.cuh"
+
+#include <algorithm>
+#include <chrono>
+
+extern "C" {
+#include "gpu/groth16.h"
+#include "numa/circuit/compact.h"
+}
+
+/* ---- memory ---- */
+
+flight_space flight_layout(const resident_parameters &r, uint32_t at_once, scratch space)
+{
+    const resident_circuit &c = r.circuit;
+    const uint32_t bits = c.n_aux - (c.n_values - c.n_inputs);
+    const uint32_t rest = (uint32_t)std::max(c.l_tail.points.len, c.a_tail.points.len);
+    flight_space s;
+
+    for (device_witness &w : s.witness) {
+        w.values = space.take<fr>(c.n_values);
+        w.bits = space.take<uint32_t>((size_t)c.aux_words * 2);
+    }
+    for (fr *&v : s.vector)
+        v = space.take<fr>((size_t)1 << c.log2_domain);
+    s.ones = space.take<uint32_t>((size_t)bits + 1);
+    s.ones_len = space.take<uint32_t>(2);
+    s.aside = space;
+    space.take<char>(
+        std::max(query_scratch_bytes<fp>(bits, rest),
+                 query_scratch_bytes<fp2>((uint32_t)c.b_len, (uint32_t)c.b_tail.points.len)));
+    s.aside.size = space.used;
+    s.main = space;
+    space.take<char>(msm_scratch_bytes<fp>(1u << c.log2_domain, at_once));
+    s.main.size = space.used;
+    return s;
+}
+
+size_t flight_bytes(const resident_parameters &r, uint32_t at_once)
+{
+    return flight_layout(r, at_once, scratch()).main.size;
+}
+
+static double now_ms()
+{
+    return std::chrono::duration<double, std::milli>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+/* ---- start ---- */
+
+static flight *take_flight(prover &p)
+{
+    std::lock_guard<std::mutex> hold(p.lock);
+
+    for (unsigned i = 0; i < FLIGHTS; i++)
+        if (!p.flights[i].used) {
+            p.flights[i].used = true;
+            p.flights[i].w = p.space.witness[i];
+            p.flights[i].h = nullptr;
+            return &p.flights[i];
+        }
+    return nullptr;
+}
+
+/* Three vectors that no flight holds. What is queued on them comes before what will be. */
+static void take_vectors(prover &p, flight &f, fr *v[3])
+{
+    std::lock_guard<std::mutex> hold(p.lock);
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < VECTORS && n < 3; i++)
+        if (!p.vector_used[i]) {
+            if (n == 0) {
+                p.vector_used[i] = true;
+                f.h = p.space.vector[i];
+            }
+            v[n++] = p.space.vector[i];
+        }
+}
+
+static void end_flight(prover &p, flight &f)
+{
+    std::lock_guard<std::mutex> hold(p.lock);
+
+    for (unsigned i = 0; i < VECTORS; i++)
+        if (f.h && p.space.vector[i] == f.h)
+            p.vector_used[i] = false;
+    f.used = false;
+}
+
+bool prover::in_flight()
+{
+    std::lock_guard<std::mutex> hold(lock);
+    bool any = false;
+
+    for (const flight &f : flights)
+        any |= f.used;
+    return any;
+}
+
+void prover::drain()
+{
+    g.drain();
+    early.drain();
+    aside.drain();
+    cudaStreamSynchronize(up.stream.handle);
+}
+
+/* Values and bits, which lie side by side on the host. */
+static int upload_witness(prover &p, const flight &f, const struct compact *w, struct errmsg *err)
+{
+    const resident_circuit &c = p.resident.circuit;
+
+    TRY(p.up.send(f.w.values, w->values, c.n_values * sizeof(fr), err));
+    TRY(p.up.send(f.w.bits, w->bits, c.aux_words * sizeof(*w->bits), err));
+    CUDA_TRY(cudaEventRecord(f.arrived.handle, p.up.stream.handle), err);
+    CUDA_TRY(cudaStreamWaitEvent(p.early.main.handle, f.arrived.handle, 0), err);
+    return 0;
+}
+
+/* h times g^m - 1 in place of a, in reversed order. */
+static int transform(prover &p, fr *a, fr *b, fr *c, struct errmsg *err)
+{
+    const resident_parameters &r = p.resident;
+    gpu &g = p.early;
+
+    TRY(ntt_to_reversed(g, r.inverse, c, c, err));
+    TRY(ntt_to_reversed(g, r.inverse, a, a, err));
+    TRY(ntt_to_natural(g, r.coset, a, a, err));
+    TRY(ntt_to_reversed(g, r.inverse, b, b, err));
+    TRY(ntt_to_natural(g, r.coset, b, b, err));
+    TRY(ntt_multiply(g, (size_t)1 << r.log2_domain, a, b, a, err));
+    return ntt_to_reversed_minus(g, r.coset_inverse, a, a, c, err);
+}
+
+static int queue_flight(prover &p, flight &f, const struct compact *w, struct errmsg *err)
+{
+    cudaStream_t early = p.early.main.handle;
+    fr *v[3];
+
+    take_vectors(p, f, v);
+    TRY(upload_witness(p, f, w, err));
+    TRY(evaluate_rows(p.early, p.resident.circuit, f.w, v[0], v[1], v[2], err));
+    TRY(transform(p, v[0], v[1], v[2], err));
+    CUDA_TRY(cudaMemcpyAsync(f.last, v[0] + ((size_t)1 << p.resident.log2_domain) - 1, sizeof(fr),
+                             cudaMemcpyDeviceToHost, early),
+             err);
+    CUDA_TRY(cudaEventRecord(f.ready.handle, early), err);
+    return 0;
+}
+
+static bool is_loaded(const prover &p, const struct srs *srs, const struct circuit *c)
+{
+    return p.resident.are(srs) && p.resident.circuit.is(c) && p.arena_is_compact && p.arena.ptr;
+}
+
+int prover::start(const struct srs *srs, const struct compact *w, flight **out, struct errmsg *err)
+{
+    const double begin = now_ms();
+
+    CUDA_TRY(cudaSetDevice(g.index), err);
+    if (!is_loaded(*this, srs, w->circuit)) {
+        if (in_flight())
+            return errmsg_set(err, -EBUSY, "proofs over other parameters are on their way");
+        TRY(load(srs, w->circuit, nullptr, nullptr, err));
+    }
+    flight *f = take_flight(*this);
+    if (!f)
+        return errmsg_set(err, -EBUSY, "%u proofs are on their way", FLIGHTS);
+    int ret = queue_flight(*this, *f, w, err);
+    if (ret < 0) {
+        drain();
+        end_flight(*this, *f);
+        return ret;
+    }
+    times.start = now_ms() - begin;
+    *out = f;
+    return 0;
+}
+
+/* ---- finish ---- */
+
+/* The sums over the witness, on the thread beside. */
+struct aside_sums {
+    prover &p;
+    flight &f;
+    struct groth16_sums *out;
+    struct errmsg err;
+    int ret;
+
+    /* The points of a query that bits ask for, and how many. */
+    int list_ones(const device_density *d, uint32_t first_point, uint32_t *len, struct errmsg *e)
+    {
+        const resident_circuit &c = p.resident.circuit;
+        const selection out_list = {p.space.ones, nullptr, nullptr, p.space.ones_len};
+        const selection_part part = {
+            c.n_aux,     f.w.bits, nullptr, d ? d->bits.ptr : nullptr, d ? d->rank.ptr : nullptr,
+            first_point, 0};
+        uint32_t *host = p.aside.host_space().take<uint32_t>(2);
+        cudaStream_t stream = p.aside.main.handle;
+
+        CUDA_TRY(cudaMemsetAsync(p.space.ones_len, 0, 2 * sizeof(*host), stream), e);
+        TRY(select_part(p.aside, part, out_list, e));
+        CUDA_TRY(cudaMemcpyAsync(host, p.space.ones_len, 2 * sizeof(*host), cudaMemcpyDeviceToHost,
+                                 stream),
+                 e);
+        CUDA_TRY(cudaStreamSynchronize(stream), e);
+        *len = host[0];
+        return 0;
+    }
+
+    template <class F>
+    int sum(const affine<F> *points, uint32_t ones, const device_tail &tail,
+            typename host_group<F>::sum *to, struct errmsg *e)
+    {
+        const query<F> q = {points,
+                            p.space.ones,
+                            ones,
+                            {points, f.w.values, fr_integer_one(), tail.points.ptr, tail.values.ptr,
+                             (uint32_t)tail.points.len}};
+
+        return sum_query<F>(p.aside, q, p.space.aside, nullptr, to, e);
+    }
+
+    int all(struct errmsg *e)
+    {
+        const resident_parameters &r = p.resident;
+        const resident_circuit &c = r.circuit;
+        uint32_t ones = 0;
+
+        CUDA_TRY(cudaSetDevice(p.g.index), e);
+        CUDA_TRY(cudaStreamWaitEvent(p.aside.main.handle, f.arrived.handle, 0), e);
+        TRY(list_ones(nullptr, 0, &ones, e));
+        TRY(sum<fp>(r.l.ptr, ones, c.l_tail, &out->l, e));
+        TRY(list_ones(&c.a, c.n_inputs, &ones, e));
+        TRY(sum<fp>(r.a.ptr, ones, c.a_tail, &out->a, e));
+        TRY(list_ones(&c.b, CIRCUIT_B_INPUTS, &ones, e));
+        TRY(sum<fp>(r.b_g1.ptr, ones, c.b_tail, &out->b_g1, e));
+        return sum<fp2>(r.b_g2.ptr, ones, c.b_tail, &out->b_g2, e);
+    }
+
+    static void run(void *ctx)
+    {
+        aside_sums &s = *(aside_sums *)ctx;
+        const double begin = now_ms();
+
+        s.ret = s.all(&s.err);
+        s.p.times.aside = now_ms() - begin;
+    }
+};
+
+/* h has degree m - 2 at most, whatever the witness: else a transform was wrong. */
+static int sum_h(prover &p, flight &f, g1_t *out, struct errmsg *err)
+{
+    const resident_parameters &r = p.resident;
+    const msm_input<fp> in = {r.h.ptr, f.h, r.h_convert, nullptr, nullptr, (uint32_t)r.h.len};
+    double begin = now_ms();
+
+    CUDA_TRY(cudaSetDevice(p.g.index), err);
+    CUDA_TRY(cudaEventSynchronize(f.ready.handle), err);
+    p.times.wait = now_ms() - begin;
+    if (!is_zero(*f.last))
+        return errmsg_set(err, -EBADMSG, "h has a coefficient too many: cuda transforms are wrong");
+    begin = now_ms();
+    TRY(msm<fp>(p.g, in, p.space.main, p.workers, out, err));
+    p.times.main = now_ms() - begin;
+    return 0;
+}
+
+int prover::finish(flight *f, struct groth16_sums *out, struct errmsg *err)
+{
+    struct groth16_sums made = {};
+    aside_sums beside = {*this, *f, &made, {}, 0};
+    const double begin = now_ms();
+
+    aside_thread.begin(aside_sums::run, &beside);
+    int ret = sum_h(*this, *f, &made.h, err);
+    aside_thread.wait();
+    if (ret == 0 && beside.ret < 0)
+        ret = errmsg_set(err, beside.ret, "%s", beside.err.text);
+    if (ret < 0)
+        drain();
+    end_flight(*this, *f);
+    times.finish = now_ms() - begin;
+    if (ret == 0)
+        *out = made;
+    return ret;
+}
+
+void prover::abort(flight *f)
+{
+    cudaSetDevice(g.index);
+    cudaEventSynchronize(f->ready.handle);
+    end_flight(*this, *f);
+}

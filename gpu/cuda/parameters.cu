@@ -1,0 +1,182 @@
+#include "gpu/cuda/parameters.cuh"
+
+#include "gpu/cuda/develop.cuh"
+
+#include <algorithm>
+
+bool resident_parameters::are(const struct srs *srs) const
+{
+    return loaded && h_len == srs->h_len && l_len == srs->l_len && a_len == srs->a_len &&
+           b_len == srs->b_len && memcmp(&alpha_g1, &srs->vk.alpha_g1, sizeof(alpha_g1)) == 0 &&
+           memcmp(&delta_g1, &srs->vk.delta_g1, sizeof(delta_g1)) == 0;
+}
+
+struct loading {
+    uploader &up;
+    backend_progress progress;
+    void *ctx;
+    uint64_t done, total;
+
+    /* Pieces of whole points, so that progress is seen. */
+    template <class To, class From>
+    int copy(To *device, const From *host, size_t len, struct errmsg *err)
+    {
+        const size_t piece = uploader::PIECE / sizeof(To);
+
+        static_assert(sizeof(To) == sizeof(From), "one layout");
+        for (size_t at = 0; at < len; at += piece) {
+            const size_t n = std::min(piece, len - at);
+            TRY(up.copy(device + at, host + at, n * sizeof(To), err));
+            done += n * sizeof(To);
+            if (progress)
+                progress(ctx, "device", done, total);
+        }
+        return 0;
+    }
+
+    template <class To, class From>
+    int fill(device_buffer<To> &buffer, const From *host, size_t len, struct errmsg *err)
+    {
+        TRY(buffer.allocate(len, err));
+        return copy(buffer.ptr, host, len, err);
+    }
+};
+
+/* A thread moves a piece of 16 bytes. */
+__global__ void reverse_points_kernel(const uint4 *in, uint4 *out, uint32_t first, uint32_t len,
+                                      uint32_t log2_len)
+{
+    constexpr uint32_t PIECES = sizeof(g1_point) / sizeof(uint4);
+    const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, i = t / PIECES;
+
+    if (i < len)
+        out[(size_t)(__brev(first + i) >> (32 - log2_len)) * PIECES + t % PIECES] = in[t];
+}
+
+/* h in reversed order, by way of a piece on the device. */
+static int load_h(loading &l, resident_parameters &r, const struct srs *srs, struct errmsg *err)
+{
+    const uint32_t piece = uploader::PIECE / sizeof(g1_point);
+    const size_t domain = (size_t)1 << r.log2_domain;
+    device_buffer<g1_point> room;
+
+    TRY(room.allocate(piece, err));
+    TRY(r.h.allocate(domain, err));
+    CUDA_TRY(cudaMemsetAsync(r.h.ptr + domain - 1, 0, sizeof(g1_point), l.up.stream.handle), err);
+    for (size_t at = 0; at < srs->h_len; at += piece) {
+        const uint32_t n = (uint32_t)std::min<size_t>(piece, srs->h_len - at);
+        TRY(l.copy(room.ptr, srs->h + at, n, err));
+        reverse_points_kernel<<<blocks_for((uint64_t)n * 6, 256), 256, 0, l.up.stream.handle>>>(
+            (const uint4 *)room.ptr, (uint4 *)r.h.ptr, (uint32_t)at, n, r.log2_domain);
+        CUDA_TRY(cudaGetLastError(), err);
+    }
+    return l.up.wait(err); /* before `room` goes */
+}
+
+static int load_points(loading &l, resident_parameters &r, const struct srs *srs,
+                       struct errmsg *err)
+{
+    TRY(load_h(l, r, srs, err));
+    TRY(l.fill(r.l, srs->l, srs->l_len, err));
+    TRY(l.fill(r.a, srs->a, srs->a_len, err));
+    TRY(l.fill(r.b_g1, srs->b_g1, srs->b_len, err));
+    TRY(l.fill(r.b_g2, srs->b_g2, srs->b_len, err));
+    return l.up.wait(err);
+}
+
+static int make_plans(gpu &g, resident_parameters &r, struct errmsg *err)
+{
+    const fr one = fr_one(), seven = fr_from_u32(7);
+    const fr fraction = inverse(power(fr_from_u32(2), r.log2_domain));
+
+    r.h_convert = to_integer(inverse(sub(power(seven, 1ull << r.log2_domain), one)));
+    TRY(ntt_plan_create(g, r.log2_domain, true, one, fraction, &r.inverse, err));
+    TRY(ntt_plan_create(g, r.log2_domain, false, seven, one, &r.coset, err));
+    return ntt_plan_create(g, r.log2_domain, true, inverse(seven), fraction, &r.coset_inverse, err);
+}
+
+void resident_parameters::release()
+{
+    loaded = false;
+    h.reset();
+    l.reset();
+    a.reset();
+    b_g1.reset();
+    b_g2.reset();
+    inverse.release();
+    coset.release();
+    coset_inverse.release();
+    circuit.release();
+}
+
+/* The domain of which h has one point less than elements; 0 when there is none. */
+static uint32_t log2_of_domain(size_t h_len)
+{
+    uint32_t log2_len = 1;
+
+    while (log2_len <= NTT_LOG2_MAX && ((size_t)1 << log2_len) - 1 != h_len)
+        log2_len++;
+    return log2_len <= NTT_LOG2_MAX ? log2_len : 0;
+}
+
+int resident_parameters::load(gpu &g, uploader &up, const struct srs *srs,
+                              backend_progress progress, void *progress_ctx, struct errmsg *err)
+{
+    const uint64_t g1_points = srs->h_len + srs->l_len + srs->a_len + srs->b_len;
+    loading l = {up, progress, progress_ctx, 0,
+                 g1_points * sizeof(g1_point) + srs->b_len * sizeof(g2_point)};
+
+    release();
+    log2_domain = log2_of_domain(srs->h_len);
+    if (log2_domain == 0)
+        return errmsg_set(err, -EINVAL, "%zu points in h fit no domain", srs->h_len);
+    if (!srs->l)
+        return errmsg_set(err, -EINVAL, "these parameters are on another device");
+    h_len = srs->h_len;
+    l_len = srs->l_len;
+    a_len = srs->a_len;
+    b_len = srs->b_len;
+    n_inputs = srs->vk.ic_len;
+    alpha_g1 = srs->vk.alpha_g1;
+    delta_g1 = srs->vk.delta_g1;
+    TRY(load_points(l, *this, srs, err));
+    TRY(make_plans(g, *this, err));
+    loaded = true;
+    return 0;
+}
+
+static g1_affine_t generator_times(const fr_t &k)
+{
+    g1_t p = {};
+    g1_affine_t out;
+
+    g1_mul_add(&p, blst_p1_generator(), &k);
+    blst_p1_to_affine(&out, &p);
+    return out;
+}
+
+int resident_parameters::develop(gpu &g, uploader &up, const struct circuit *c,
+                                 const struct secrets *t, fr_t *ic, backend_progress progress,
+                                 void *progress_ctx, struct errmsg *err)
+{
+    release();
+    TRY(circuit.load(g, up, c, err));
+    log2_domain = c->log2_domain;
+    h_len = ((size_t)1 << log2_domain) - 1;
+    l_len = c->n_aux;
+    a_len = circuit.a_len;
+    b_len = circuit.b_len;
+    n_inputs = c->n_inputs;
+    alpha_g1 = generator_times(t->alpha);
+    delta_g1 = generator_times(t->delta);
+    TRY(h.allocate(h_len + 1, err));
+    TRY(l.allocate(l_len, err));
+    TRY(a.allocate(a_len, err));
+    TRY(b_g1.allocate(b_len, err));
+    TRY(b_g2.allocate(b_len, err));
+    TRY(develop_points(g, circuit, t, {h.ptr, l.ptr, a.ptr, b_g1.ptr, b_g2.ptr}, ic, progress,
+                       progress_ctx, err));
+    TRY(make_plans(g, *this, err));
+    loaded = true;
+    return 0;
+}

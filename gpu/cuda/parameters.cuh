@@ -1,0 +1,42 @@
+/*
+ * Parameters in device memory: the points, the tables for transforms over their domain, the circuit that they are for.
+ *
+ * They are known again by their verifying key and lengths.
+ */
+#ifndef GPU_CUDA_PARAMETERS_CUH
+#define GPU_CUDA_PARAMETERS_CUH
+
+#include "gpu/cuda/circuit.cuh"
+#include "gpu/cuda/ec.cuh"
+#include "gpu/cuda/ntt.cuh"
+#include "gpu/cuda/upload.cuh"
+
+extern "C" {
+#include "gpu/secrets.h"
+#include "gpu/srs.h"
+}
+
+struct resident_parameters {
+    bool loaded = false;
+    g1_affine_t alpha_g1, delta_g1; /* who they are: delta differs from setup to setup */
+    size_t h_len, l_len, a_len, b_len, n_inputs;
+    uint32_t log2_domain;
+    device_buffer<g1_point>
+        h; /* in bit-reversed order, infinity last: as the transforms leave the scalars */
+    device_buffer<g1_point> l, a, b_g1;
+    device_buffer<g2_point> b_g2;
+    ntt_plan inverse, coset, coset_inverse;
+    fr h_convert;             /* 1 / (g^m - 1), as an integer */
+    resident_circuit circuit; /* not loaded where only expanded assignments are proved */
+
+    bool are(const struct srs *srs) const;
+    void release();
+    /* From the host's copy. progress (may be NULL) hears of bytes. -EINVAL where h fits no domain. */
+    int load(gpu &g, uploader &up, const struct srs *srs, backend_progress progress,
+             void *progress_ctx, struct errmsg *err);
+    /* Development parameters for a circuit, made here. `ic` as in develop_points. progress hears of points. */
+    int develop(gpu &g, uploader &up, const struct circuit *circuit, const struct secrets *t,
+                fr_t *ic, backend_progress progress, void *progress_ctx, struct errmsg *err);
+};
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * What test and bench programs that hold the CUDA code themselves ask it.
+ */
+#ifndef GPU_CUDA_TIMES_H
+#define GPU_CUDA_TIMES_H
+
+#include "gpu/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where the last sums spent their time, in ms on the calling thread. Of expanded assignments: what the device does while the
+ * host uploads is in h. Of compact ones: `wait` for the transforms, then `main` over h and `aside` over the witness, side by side. */
+struct prover_times {
+    double upload_rows, upload_witness, h, msm_h, classify, l, a, b_g1, b_g2;
+    double start, wait, main, aside, finish;
+};
+
+void backend_cuda_times(const struct backend *be, struct prover_times *out);
+
+/* How often memory of the device or pinned memory was taken. */
+uint64_t backend_cuda_allocations(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

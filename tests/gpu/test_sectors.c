@@ -1,0 +1,275 @@
+/*
+ * Sectors from compact witness to proof on a GPU, under development parameters that it makes itself: their verifying keys equal the
+ * vectors', with r and s fixed the proofs equal the vectors byte for byte, all partitions. Prints how long things take.
+ *
+ * usage: test_sectors [SIZE..]; those of 32 and 64 GiB need $PROOFD_SHARED with the large vectors.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "gpu/backend_cuda.h"
+#include "gpu/cuda/times.h"
+#include "gpu/groth16.h"
+#include "gpu/setup.h"
+#include "numa/circuit/c1_reader.h"
+#include "numa/circuit/compact.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/vectors.h"
+
+#define RUNS 5
+
+static const struct {
+    const char *size, *names[3];
+} sectors[] = {
+    {"2KiB", {"2KiB-sealed", "2KiB-sparse", "2KiB-v1"}},
+    {"8MiB", {"8MiB-sealed"}},
+    {"512MiB", {"512MiB-sparse"}},
+    {"32GiB", {"32GiB-sparse"}},
+    {"64GiB", {"64GiB-sparse"}},
+};
+static char **only; /* sizes asked for; NULL: all */
+static struct workers *workers, *few_workers;
+static struct backend *cuda;
+static struct errmsg err;
+
+static void need(int ret)
+{
+    ck_assert_msg(ret == 0, "%s", err.text);
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void print_times(const char *what, double *ms, size_t n)
+{
+    qsort(ms, n, sizeof(*ms), compare_doubles);
+    printf("    %s %.1f ms [%.1f, %.1f]\n", what, ms[n / 2], ms[0], ms[n - 1]);
+    fflush(stdout);
+}
+
+/* 1 if there is such a vector, which the proof then equals. */
+static int expect_vector(const char *name, uint32_t partition, const struct vk *vk,
+                         const struct groth16_sums *sums, const char *file, fr_t r, fr_t s)
+{
+    struct proof proof;
+    uint8_t got[PROOF_BYTES], want[PROOF_BYTES];
+
+    if (!vector_proof(name, file, partition, want))
+        return 0;
+    groth16_assemble(vk, sums, &r, &s, &proof);
+    proof_encode(got, &proof);
+    ck_assert_msg(memcmp(got, want, PROOF_BYTES) == 0, "%s partition %u %s", name, partition, file);
+    return 1;
+}
+
+static int expect_vectors(const char *name, uint32_t partition, const struct vk *vk,
+                          const struct groth16_sums *sums)
+{
+    fr_t r = vector_label_scalar("proof test vector: r");
+    fr_t s = vector_label_scalar("proof test vector: s");
+
+    return expect_vector(name, partition, vk, sums, "proof-r0-s0.txt", fr_from_u64(0),
+                         fr_from_u64(0)) +
+           expect_vector(name, partition, vk, sums, "proof-r3-s5.txt", fr_from_u64(3),
+                         fr_from_u64(5)) +
+           expect_vector(name, partition, vk, sums, "proof-labels.txt", r, s);
+}
+
+static struct c1 *open_vector(const char *name)
+{
+    char path[VECTOR_PATH_MAX], file[128];
+    struct c1 *c1 = NULL;
+    struct c1_extra extra;
+
+    snprintf(file, sizeof(file), "c1/%s/bare.json.zst", name);
+    if (!vector_find(path, file)) {
+        suite_skip(name, "needs $PROOFD_SHARED with the large vectors");
+        return NULL;
+    }
+    need(c1_read_file(path, C1_CHECK_FORM, workers, &c1, &extra, &err));
+    return c1;
+}
+
+/* The vectors' partitions, and those that come after them where the vector has one line alone. */
+static void prove_vector(const char *name, const struct c1 *c1, const struct circuit *circuit,
+                         const struct srs *srs, struct compact *w)
+{
+    struct groth16_sums sums;
+    double witness_ms[64];
+    uint32_t n = c1_partitions(c1) < ARRAY_LEN(witness_ms) ? c1_partitions(c1)
+                                                           : (uint32_t)ARRAY_LEN(witness_ms);
+    int compared = 0;
+
+    (void)circuit;
+    for (uint32_t k = 0; k < n; k++) {
+        const double begin = now_ms();
+        need(compact_make(w, c1, k, workers, &err));
+        witness_ms[k] = now_ms() - begin;
+        need(groth16_sums_compact(cuda, srs, w, &sums, &err));
+        compared += expect_vectors(name, k, &srs->vk, &sums);
+    }
+    ck_assert_int_gt(compared, 0);
+    printf("    %s: %u partitions, equal to %d vectors\n", name, n, compared);
+    print_times("witness", witness_ms, n);
+}
+
+/* From the witness in its slot to a verified proof, one partition at a time; then two overlapping. */
+static void time_proofs(const char *name, const struct srs *srs, struct compact *w)
+{
+    struct groth16_ticket ticket[2];
+    struct prover_times t = {0};
+    uint8_t proof_bytes[PROOF_BYTES];
+    double ms[RUNS], start_ms[RUNS];
+    size_t n_inputs = 0;
+    fr_t *inputs = vector_inputs(name, 0, &n_inputs);
+
+    for (int run = -1; run < RUNS; run++) {
+        struct proof proof;
+        bool valid = false;
+        const double begin = now_ms();
+        need(groth16_prove_start_compact(cuda, srs, w, &ticket[0], &err));
+        const double started = now_ms();
+        need(groth16_prove_finish(&ticket[0], proof_bytes, &err));
+        need(proof_decode(&proof, proof_bytes, &err));
+        need(groth16_verify(&srs->vk, inputs, n_inputs, &proof, &valid, &err));
+        if (run >= 0) {
+            ms[run] = now_ms() - begin;
+            start_ms[run] = started - begin;
+        }
+        if (name[0]) /* the first partition's inputs are those of partition 0 */
+            ck_assert(valid);
+    }
+    backend_cuda_times(cuda, &t);
+    print_times("witness to verified proof", ms, RUNS);
+    print_times("  of it start", start_ms, RUNS);
+    printf("    last: wait for transforms %.1f, h %.1f, beside it the other sums %.1f ms\n", t.wait,
+           t.main, t.aside);
+    free(inputs);
+}
+
+static void time_overlapping(const struct srs *srs, struct compact *const w[2])
+{
+    struct groth16_ticket ticket[2];
+    uint8_t proof_bytes[PROOF_BYTES];
+    const int count = 8;
+
+    need(groth16_prove_start_compact(cuda, srs, w[0], &ticket[0], &err));
+    const double begin = now_ms();
+    for (int k = 0; k < count; k++) {
+        need(groth16_prove_start_compact(cuda, srs, w[(k + 1) % 2], &ticket[(k + 1) % 2], &err));
+        need(groth16_prove_finish(&ticket[k % 2], proof_bytes, &err));
+    }
+    printf("    overlapping: %.1f ms a proof\n", (now_ms() - begin) / count);
+    need(groth16_prove_finish(&ticket[count % 2], proof_bytes, &err));
+    fflush(stdout);
+}
+
+static void expect_key(const struct srs *srs)
+{
+    struct vk want;
+    uint8_t *got_bytes = malloc(vk_bytes(srs->vk.ic_len)),
+            *want_bytes = malloc(vk_bytes(srs->vk.ic_len));
+
+    vector_vk(srs->size, &want);
+    ck_assert_uint_eq(want.ic_len, srs->vk.ic_len);
+    vk_write(got_bytes, &srs->vk);
+    vk_write(want_bytes, &want);
+    ck_assert_mem_eq(got_bytes, want_bytes, vk_bytes(srs->vk.ic_len));
+    vk_fini(&want);
+    free(got_bytes);
+    free(want_bytes);
+}
+
+static bool is_wanted(const char *size)
+{
+    bool wanted = !only || !*only;
+
+    for (char **a = only; a && *a; a++)
+        wanted |= strcmp(*a, size) == 0;
+    return wanted;
+}
+
+START_TEST(sectors__equal_the_vectors)
+{
+    struct circuit *circuit = NULL;
+    struct srs *srs = NULL;
+    struct compact *w[2] = {NULL, NULL};
+
+    if (!is_wanted(sectors[_i].size))
+        return;
+    double begin = now_ms();
+    need(circuit_create(sector_size_by_name(sectors[_i].size), &circuit, &err));
+    printf("%s: circuit %.0f ms", sectors[_i].size, now_ms() - begin);
+    begin = now_ms();
+    need(setup_on_device(circuit, cuda, NULL, NULL, &srs, &err));
+    printf(", parameters made in %.0f ms\n", now_ms() - begin);
+    fflush(stdout);
+    expect_key(srs);
+    for (int k = 0; k < 2; k++) {
+        need(compact_create(circuit, &w[k], &err));
+        memset(w[k]->values, 0, w[k]->bytes);
+        need(cuda->ops->pin(cuda, w[k]->values, w[k]->bytes, &err));
+    }
+    for (size_t k = 0; k < ARRAY_LEN(sectors[_i].names) && sectors[_i].names[k]; k++) {
+        const char *name = sectors[_i].names[k];
+        struct c1 *c1 = open_vector(name);
+        if (!c1)
+            continue;
+        const uint64_t allocations = backend_cuda_allocations();
+        prove_vector(name, c1, circuit, srs, w[0]);
+        if (k == 0) {
+            need(compact_make(w[0], c1, 0, workers, &err));
+            need(compact_make(w[1], c1, c1_partitions(c1) - 1, workers, &err));
+            time_proofs(name, srs, w[0]);
+            time_overlapping(srs, w);
+        }
+        ck_assert_uint_eq(backend_cuda_allocations(), allocations);
+        c1_destroy(c1);
+    }
+    for (int k = 0; k < 2; k++) {
+        cuda->ops->unpin(cuda, w[k]->values);
+        compact_destroy(w[k]);
+    }
+    srs_close(srs);
+    circuit_destroy(circuit);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    Suite *s = suite_create("sectors on a GPU");
+    TCase *tc = tcase_create("sectors");
+
+    only = argc > 1 ? argv + 1 : NULL;
+    setenv("CK_FORK", "no", 1); /* a forked child has no CUDA context */
+    if (workers_create(0, &workers, &err) < 0 || workers_create(4, &few_workers, &err) < 0)
+        return 1;
+    int ret = backend_cuda_open(BACKEND_CUDA_ABI, 0, few_workers, &cuda, &err);
+    if (ret < 0) {
+        printf("%s\n%s\n", err.text, ret == -ENODEV ? "no GPU" : "");
+        return ret == -ENODEV ? 77 : 1;
+    }
+    tcase_set_timeout(tc, 1200);
+    tcase_add_loop_test(tc, sectors__equal_the_vectors, 0, (int)ARRAY_LEN(sectors));
+    suite_add_tcase(s, tc);
+    ret = suite_run(s);
+    backend_destroy(cuda);
+    workers_destroy(workers);
+    workers_destroy(few_workers);
+    return ret;
+}
