@@ -27,7 +27,7 @@
 #include "daemon/supervise.h"
 #include "daemon/version.h"
 #include "numa/circuit/c1_check.h"
-#include "numa/topology.h"
+#include "numa/placement.h"
 
 #define CAPACITY 1 /* partitions that the front may give at a time */
 #define QUEUE_MAX 4
@@ -358,25 +358,37 @@ static void volunteer_for_oom(void)
     close(fd);
 }
 
+static int bind_to(const struct topology *t, int node, struct errmsg *err)
+{
+    struct placement_allowed allowed;
+    struct placement where = {0};
+    struct errmsg why;
+
+    int ret = placement_allowed_read("", &allowed);
+    if (ret < 0)
+        return errmsg_set(err, ret, "no memory");
+    ret = placement_of_node(t, &allowed, node, &where, err);
+    placement_allowed_fini(&allowed);
+    if (ret < 0)
+        return ret;
+    if (where.lost[0])
+        log_warn(log_i64("node", node), log_str("msg", where.lost));
+    ret = placement_bind(&where, &why);
+    placement_fini(&where);
+    if (ret > 0)
+        log_warn(log_i64("node", node), log_str("msg", why.text));
+    return ret < 0 ? errmsg_set(err, ret, "node %d: %s", node, why.text) : 0;
+}
+
 static int bind_to_node(const struct options *opt, struct errmsg *err)
 {
     struct topology *t = NULL;
-    struct errmsg why;
-
     int ret = topology_read(TOPOLOGY_SYSFS, &t, err);
-    if (ret < 0)
-        return ret;
-    const struct topology_node *node = topology_find(t, opt->node);
-    if (!node)
-        ret = errmsg_set(err, -EINVAL, "node %d: this machine has no such node", opt->node);
-    else
-        ret = topology_bind(node, &why);
-    if (node && ret < 0)
-        errmsg_set(err, ret, "%s", why.text);
-    if (ret > 0)
-        log_warn(log_i64("node", opt->node), log_str("msg", why.text));
+
+    if (ret == 0)
+        ret = bind_to(t, opt->node, err);
     topology_destroy(t);
-    return ret < 0 ? ret : 0;
+    return ret;
 }
 
 static int build(struct engine *e, struct errmsg *err)

@@ -1,25 +1,26 @@
 #include "numa/topology.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define SET_BYTES CPU_ALLOC_SIZE(TOPOLOGY_CPUS_MAX)
+#define NODES "devices/system/node"
+#define DEVICES "bus/pci/devices"
 #define NODE_FILE_BYTES 16384 /* the longest of the files read: a CPU list in its worst form */
 
-/* Reads a small file of sysfs as text. False when it cannot be read. */
-static bool read_text(char out[NODE_FILE_BYTES], const char *root, const char *name)
+/* Reads a small file of sysfs, DIR/NAME/FILE, as text. False when it cannot be read. */
+static bool read_text(char out[NODE_FILE_BYTES], const char *root, const char *dir,
+                      const char *name, const char *file)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof(path), "%s/devices/system/node/%s", root, name);
+    snprintf(path, sizeof(path), "%s/%s/%s/%s", root, dir, name, file);
     FILE *f = fopen(path, "re");
     if (!f)
         return false;
@@ -28,6 +29,14 @@ static bool read_text(char out[NODE_FILE_BYTES], const char *root, const char *n
     fclose(f);
     out[n] = '\0';
     return good;
+}
+
+static bool read_node(char out[NODE_FILE_BYTES], const char *root, int id, const char *file)
+{
+    char name[32];
+
+    snprintf(name, sizeof(name), "node%d", id);
+    return read_text(out, root, NODES, name, file);
 }
 
 static bool parse_index(const char **text, unsigned long *out)
@@ -64,6 +73,28 @@ int topology_parse_list(const char *text, cpu_set_t *set)
     return CPU_COUNT_S(SET_BYTES, set);
 }
 
+void topology_format_list(const cpu_set_t *set, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (unsigned i = 0; i < TOPOLOGY_CPUS_MAX; i++) {
+        unsigned last = i;
+        if (!CPU_ISSET_S(i, SET_BYTES, set))
+            continue;
+        while (last + 1 < TOPOLOGY_CPUS_MAX && CPU_ISSET_S(last + 1, SET_BYTES, set))
+            last++;
+        if (used + sizeof(",4095-4095...") > size) {
+            snprintf(out + used, size - used, "...");
+            return;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%u", used ? "," : "", i);
+        if (last > i)
+            used += (size_t)snprintf(out + used, size - used, "-%u", last);
+        i = last;
+    }
+}
+
 static int init_node(struct topology_node *node, int id)
 {
     node->id = id;
@@ -76,10 +107,9 @@ static int init_node(struct topology_node *node, int id)
 
 static void read_cpus(struct topology_node *node, const char *root)
 {
-    char text[NODE_FILE_BYTES], name[64];
+    char text[NODE_FILE_BYTES];
 
-    snprintf(name, sizeof(name), "node%d/cpulist", node->id);
-    if (read_text(text, root, name) && topology_parse_list(text, node->cpus) < 0)
+    if (read_node(text, root, node->id, "cpulist") && topology_parse_list(text, node->cpus) < 0)
         CPU_ZERO_S(SET_BYTES, node->cpus);
     node->cpus_len = (uint32_t)CPU_COUNT_S(SET_BYTES, node->cpus);
 }
@@ -97,29 +127,62 @@ static uint64_t meminfo_bytes(const char *text, const char *key)
 
 static void read_memory(struct topology_node *node, const char *root)
 {
-    char text[NODE_FILE_BYTES], name[64];
+    char text[NODE_FILE_BYTES];
 
-    snprintf(name, sizeof(name), "node%d/meminfo", node->id);
-    if (!read_text(text, root, name))
+    if (!read_node(text, root, node->id, "meminfo"))
         return;
     node->total_bytes = meminfo_bytes(text, "MemTotal:");
     node->free_bytes = meminfo_bytes(text, "MemFree:");
+    node->available_bytes = node->free_bytes + meminfo_bytes(text, " Active(file):") +
+                            meminfo_bytes(text, " Inactive(file):") +
+                            meminfo_bytes(text, " SReclaimable:");
 }
 
 static uint64_t read_count(const struct topology_node *node, const char *root, const char *file)
 {
-    char text[NODE_FILE_BYTES], name[128];
+    char text[NODE_FILE_BYTES];
 
-    snprintf(name, sizeof(name), "node%d/hugepages/%s", node->id, file);
-    return read_text(text, root, name) ? strtoull(text, NULL, 10) : 0;
+    return read_node(text, root, node->id, file) ? strtoull(text, NULL, 10) : 0;
 }
 
 static void read_hugepages(struct topology_node *node, const char *root)
 {
-    node->huge_2m_total = read_count(node, root, "hugepages-2048kB/nr_hugepages");
-    node->huge_2m_free = read_count(node, root, "hugepages-2048kB/free_hugepages");
-    node->huge_1g_total = read_count(node, root, "hugepages-1048576kB/nr_hugepages");
-    node->huge_1g_free = read_count(node, root, "hugepages-1048576kB/free_hugepages");
+    node->huge_2m_total = read_count(node, root, "hugepages/hugepages-2048kB/nr_hugepages");
+    node->huge_2m_free = read_count(node, root, "hugepages/hugepages-2048kB/free_hugepages");
+    node->huge_1g_total = read_count(node, root, "hugepages/hugepages-1048576kB/nr_hugepages");
+    node->huge_1g_free = read_count(node, root, "hugepages/hugepages-1048576kB/free_hugepages");
+}
+
+/* The number in place `at` of a node's distances; they are in the order of the nodes online. */
+static unsigned long read_distance(const struct topology_node *node, const char *root, size_t at)
+{
+    char text[NODE_FILE_BYTES], *next = text;
+    unsigned long distance = ULONG_MAX;
+
+    if (!read_node(text, root, node->id, "distance"))
+        return ULONG_MAX;
+    for (size_t i = 0; i <= at; i++) {
+        char *end;
+        distance = strtoul(next, &end, 10);
+        if (end == next)
+            return ULONG_MAX;
+        next = end;
+    }
+    return distance;
+}
+
+static void find_memory(struct topology *t, struct topology_node *node, const char *root)
+{
+    unsigned long nearest = ULONG_MAX;
+
+    node->memory_node = node->total_bytes ? node->id : -1;
+    for (size_t i = 0; i < t->nodes_len && !node->total_bytes; i++) {
+        unsigned long distance = read_distance(node, root, i);
+        if (!t->nodes[i].total_bytes || (node->memory_node >= 0 && distance >= nearest))
+            continue;
+        nearest = distance;
+        node->memory_node = t->nodes[i].id;
+    }
 }
 
 static int read_nodes(struct topology *t, const cpu_set_t *online, const char *root)
@@ -134,6 +197,8 @@ static int read_nodes(struct topology *t, const cpu_set_t *online, const char *r
         read_memory(node, root);
         read_hugepages(node, root);
     }
+    for (size_t i = 0; i < t->nodes_len; i++)
+        find_memory(t, &t->nodes[i], root);
     return 0;
 }
 
@@ -148,7 +213,51 @@ static int make_up_node(struct topology *t)
     if (sched_getaffinity(0, SET_BYTES, node->cpus) < 0)
         CPU_SET_S(0, SET_BYTES, node->cpus);
     node->cpus_len = (uint32_t)CPU_COUNT_S(SET_BYTES, node->cpus);
+    node->memory_node = -1;
     return 0;
+}
+
+/* ---- GPUs ---- */
+
+/* NVIDIA's, and a display controller of any kind. */
+static bool is_gpu(const char *root, const char *address)
+{
+    char text[NODE_FILE_BYTES];
+
+    return read_text(text, root, DEVICES, address, "vendor") && strtoul(text, NULL, 16) == 0x10de &&
+           read_text(text, root, DEVICES, address, "class") && strtoul(text, NULL, 16) >> 16 == 3;
+}
+
+static int add_gpu(struct topology *t, const char *root, const char *address)
+{
+    char text[NODE_FILE_BYTES];
+    struct topology_gpu *more = realloc(t->gpus, (t->gpus_len + 1) * sizeof(*more));
+
+    if (!more)
+        return -ENOMEM;
+    t->gpus = more;
+    struct topology_gpu *gpu = &t->gpus[t->gpus_len++];
+    snprintf(gpu->address, sizeof(gpu->address), "%.31s", address);
+    gpu->node = read_text(text, root, DEVICES, address, "numa_node") ? atoi(text) : -1;
+    return 0;
+}
+
+static int read_gpus(struct topology *t, const char *root)
+{
+    char path[PATH_MAX];
+    struct dirent **list;
+    int ret = 0;
+
+    snprintf(path, sizeof(path), "%s/" DEVICES, root);
+    int n = scandir(path, &list, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (ret == 0 && list[i]->d_name[0] != '.' && is_gpu(root, list[i]->d_name))
+            ret = add_gpu(t, root, list[i]->d_name);
+        free(list[i]);
+    }
+    if (n >= 0)
+        free(list);
+    return ret;
 }
 
 int topology_read(const char *sysfs_root, struct topology **out, struct errmsg *err)
@@ -158,15 +267,19 @@ int topology_read(const char *sysfs_root, struct topology **out, struct errmsg *
     cpu_set_t *online = CPU_ALLOC(TOPOLOGY_CPUS_MAX);
     int ret = t && online ? 0 : -ENOMEM, count = 0;
 
-    if (ret == 0 && read_text(text, sysfs_root, "online"))
+    if (ret == 0 && read_text(text, sysfs_root, NODES, "", "online"))
         count = topology_parse_list(text, online);
     if (ret == 0) {
         t->from_sysfs = count > 0;
         t->nodes = calloc(count > 0 ? (size_t)count : 1, sizeof(*t->nodes));
-        ret = !t->nodes ? -ENOMEM : t->from_sysfs ? read_nodes(t, online, sysfs_root) : make_up_node(t);
+        ret = !t->nodes       ? -ENOMEM
+              : t->from_sysfs ? read_nodes(t, online, sysfs_root)
+                              : make_up_node(t);
     }
     if (online)
         CPU_FREE(online);
+    if (ret == 0)
+        ret = read_gpus(t, sysfs_root);
     if (ret < 0) {
         topology_destroy(t);
         return errmsg_set(err, ret, "topology: no memory");
@@ -183,6 +296,7 @@ void topology_destroy(struct topology *t)
         if (t->nodes[i].cpus)
             CPU_FREE(t->nodes[i].cpus);
     free(t->nodes);
+    free(t->gpus);
     free(t);
 }
 
@@ -192,38 +306,4 @@ const struct topology_node *topology_find(const struct topology *t, int id)
         if (t->nodes[i].id == id)
             return &t->nodes[i];
     return NULL;
-}
-
-static int bind_cpus(const struct topology_node *node, struct errmsg *err)
-{
-    cpu_set_t *allowed = CPU_ALLOC(TOPOLOGY_CPUS_MAX);
-    int ret = 0;
-
-    if (!allowed)
-        return errmsg_set(err, -ENOMEM, "node %d: no memory", node->id);
-    if (sched_getaffinity(0, SET_BYTES, allowed) < 0)
-        ret = -errno;
-    CPU_AND_S(SET_BYTES, allowed, allowed, node->cpus);
-    if (ret == 0 && sched_setaffinity(0, SET_BYTES, allowed) < 0)
-        ret = -errno; /* EINVAL when nothing is left */
-    CPU_FREE(allowed);
-    return ret == 0 ? 0
-                    : errmsg_set(err, ret, "node %d: cannot run on its CPUs: %s", node->id,
-                                 strerror(-ret));
-}
-
-int topology_bind(const struct topology_node *node, struct errmsg *err)
-{
-    unsigned long mask[TOPOLOGY_CPUS_MAX / (8 * sizeof(unsigned long))] = {0};
-    unsigned bit = (unsigned)node->id % (8 * sizeof(unsigned long));
-
-    int ret = bind_cpus(node, err);
-    if (ret < 0)
-        return ret;
-    mask[(unsigned)node->id / (8 * sizeof(unsigned long))] = 1ul << bit;
-    /* The kernel reads one bit less than it is told of. */
-    if (syscall(SYS_set_mempolicy, MPOL_BIND, mask, (unsigned long)node->id + 2) < 0)
-        return errmsg_set(err, 1, "node %d: the kernel does not bind memory here: %s", node->id,
-                          strerror(errno));
-    return 0;
 }

@@ -1,12 +1,8 @@
 /*
- * The NUMA nodes of the machine: their CPUs, memory and hugepages, read from sysfs, and binding to one
- * of them.
+ * The NUMA nodes of the machine: their CPUs, memory, hugepages and GPUs, read from sysfs.
  *
- * Own parsing and raw system calls: libnuma's numa_available() says yes where /sys is empty or the
- * policy calls are forbidden, and prints to standard error. There is always at least one node: where
- * sysfs tells nothing, node 0 has every CPU of the calling thread.
- *
- * Which GPU hangs off which node belongs here too, once there are GPUs.
+ * Own parsing: libnuma's numa_available() says yes where /sys is empty, and prints to standard error. There is always at least one
+ * node: where sysfs tells nothing, node 0 has every CPU of the calling thread.
  *
  * A struct topology is immutable once read and may be used by any thread.
  */
@@ -23,14 +19,24 @@
 struct topology_node {
     int id; /* the kernel's number; they may have gaps */
     uint32_t cpus_len;
-    cpu_set_t *cpus;                 /* CPU_ALLOC'ed for TOPOLOGY_CPUS_MAX */
-    uint64_t total_bytes, free_bytes; /* 0: unknown */
+    cpu_set_t *cpus;                  /* CPU_ALLOC'ed for TOPOLOGY_CPUS_MAX */
+    uint64_t total_bytes, free_bytes; /* 0: unknown, or none */
+    uint64_t available_bytes;         /* free, or page cache */
+    int memory_node; /* where its memory is: itself, else the nearest that has some; -1: none is known */
     uint64_t huge_2m_total, huge_2m_free, huge_1g_total, huge_1g_free; /* pages */
+};
+
+/* An NVIDIA GPU. They are in the order of their addresses, in which CUDA counts them under CUDA_DEVICE_ORDER=PCI_BUS_ID. */
+struct topology_gpu {
+    char address[32]; /* "0000:3b:00.0" */
+    int node;         /* -1: not known */
 };
 
 struct topology {
     size_t nodes_len; /* at least 1 */
     struct topology_node *nodes;
+    size_t gpus_len;
+    struct topology_gpu *gpus;
     bool from_sysfs; /* false: one made-up node */
 };
 
@@ -46,9 +52,7 @@ const struct topology_node *topology_find(const struct topology *t, int id);
  * TOPOLOGY_CPUS_MAX bits. Returns how many bits it set, or -EINVAL. */
 int topology_parse_list(const char *text, cpu_set_t *set);
 
-/* Binds the calling thread and those it will start: to the CPUs of the node that it may use, and its
- * memory to the node. Returns 0, -EINVAL (no CPU of the node is allowed to this process), or 1 when
- * the CPUs are bound and the kernel refused the memory policy (err says why; work goes on). */
-int topology_bind(const struct topology_node *node, struct errmsg *err);
+/* The same text of a set, cut with "..." to `size`. */
+void topology_format_list(const cpu_set_t *set, char *out, size_t size);
 
 #endif

@@ -3,55 +3,41 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-static char root[64];
+#include "tests/lib/fake_root.h"
+#include "tests/lib/suite.h"
+
+static const char *root;
 static cpu_set_t *set;
 
 static void setup(void)
 {
-    strcpy(root, "/tmp/proofd-sysfs-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    root = fake_root_make();
     set = CPU_ALLOC(TOPOLOGY_CPUS_MAX);
 }
 
 static void teardown(void)
 {
-    char command[128];
-
     CPU_FREE(set);
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    ck_assert_int_eq(system(command), 0);
+    fake_root_remove();
 }
 
-/* Writes root/devices/system/node/NAME, making its directories. */
 static void put(const char *name, const char *text)
 {
     char path[256];
 
-    snprintf(path, sizeof(path), "%s/devices/system/node/%s", root, name);
-    for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(path, 0755);
-        *slash = '/';
-    }
-    FILE *f = fopen(path, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs(text, f);
-    fclose(f);
+    snprintf(path, sizeof(path), "devices/system/node/%s", name);
+    fake_root_put(path, text);
 }
 
 static const struct {
     const char *text;
     int count;
 } lists[] = {
-    {"0-3,8,10-11\n", 7}, {"", 0},      {"\n", 0},          {"5", 1},     {"0-0\n", 1},
-    {"0-4095", 4096},     {"4096", -1}, {"3-1", -1},        {"a", -1},    {"1,,2", -1},
-    {"1-", -1},           {"-1", -1},   {"0-99999999", -1}, {"0;1", -1},  {"0-3 ", -1},
+    {"0-3,8,10-11\n", 7}, {"", 0},      {"\n", 0},          {"5", 1},    {"0-0\n", 1},
+    {"0-4095", 4096},     {"4096", -1}, {"3-1", -1},        {"a", -1},   {"1,,2", -1},
+    {"1-", -1},           {"-1", -1},   {"0-99999999", -1}, {"0;1", -1}, {"0-3 ", -1},
 };
 
 START_TEST(topology_parse_list__as_the_kernel_writes_them)
@@ -107,30 +93,71 @@ START_TEST(topology_read__without_sysfs_there_is_one_node)
 }
 END_TEST
 
-START_TEST(topology_bind__to_a_node_of_this_machine)
+START_TEST(topology_format_list__as_the_kernel_writes_them)
+{
+    static const char *const texts[] = {"", "0", "0-3", "0-1,3,7-4095", "5,7,9"};
+    char text[64];
+
+    for (size_t i = 0; i < 5; i++) {
+        topology_parse_list(texts[i], set);
+        topology_format_list(set, text, sizeof(text));
+        ck_assert_str_eq(text, texts[i]);
+    }
+    topology_parse_list("0,2,4,6,8,10,12,14,16,18,20,22", set);
+    topology_format_list(set, text, 32);
+    ck_assert_str_eq(text, "0,2,4,6,8,10,12,14,16...");
+}
+END_TEST
+
+/* Node 0 has CPUs alone, node 1 memory alone, node 2 both; 1 is nearer. */
+START_TEST(topology_read__whose_memory_a_node_uses)
 {
     struct topology *t = NULL;
-    struct errmsg err;
-    cpu_set_t now;
 
-    ck_assert_int_eq(topology_read(TOPOLOGY_SYSFS, &t, NULL), 0);
-    ck_assert_int_ge(topology_bind(&t->nodes[0], &err), 0);
-    ck_assert_int_eq(sched_getaffinity(0, sizeof(now), &now), 0);
-    ck_assert_uint_le((unsigned)CPU_COUNT(&now), t->nodes[0].cpus_len);
+    put("online", "0-2\n");
+    put("node0/cpulist", "0-1\n");
+    put("node1/cpulist", "\n");
+    put("node2/cpulist", "2-3\n");
+    put("node0/meminfo", "Node 0 MemTotal: 0 kB\n");
+    put("node1/meminfo", "Node 1 MemTotal: 1024 kB\nNode 1 MemFree: 100 kB\n"
+                         "Node 1 Active(file): 30 kB\nNode 1 Inactive(file): 20 kB\n"
+                         "Node 1 SReclaimable: 1 kB\n");
+    put("node2/meminfo", "Node 2 MemTotal: 2048 kB\n");
+    put("node0/distance", "10 17 28\n");
+    ck_assert_int_eq(topology_read(root, &t, NULL), 0);
+    ck_assert_int_eq(t->nodes[0].memory_node, 1);
+    ck_assert_int_eq(t->nodes[1].memory_node, 1);
+    ck_assert_int_eq(t->nodes[2].memory_node, 2);
+    ck_assert_uint_eq(t->nodes[1].available_bytes, 151 * 1024);
     topology_destroy(t);
 }
 END_TEST
 
-START_TEST(topology_bind__refuses_a_node_without_a_usable_cpu)
+static void put_device(const char *address, const char *vendor, const char *class, const char *node)
+{
+    const char *const files[] = {"vendor", vendor, "class", class, "numa_node", node};
+    char path[128];
+
+    for (size_t i = 0; i < ARRAY_LEN(files); i += 2) {
+        snprintf(path, sizeof(path), "bus/pci/devices/%s/%s", address, files[i]);
+        fake_root_put(path, files[i + 1]);
+    }
+}
+
+START_TEST(topology_read__gpus_in_the_order_of_their_addresses)
 {
     struct topology *t = NULL;
-    struct errmsg err;
 
-    put("online", "0\n");
-    put("node0/cpulist", "4000\n");
+    put_device("0000:d8:00.0", "0x10de\n", "0x030200\n", "1\n");
+    put_device("0000:3b:00.0", "0x10de\n", "0x030200\n", "0\n");
+    put_device("0000:3b:00.1", "0x10de\n", "0x040300\n", "0\n");  /* its sound */
+    put_device("0000:00:02.0", "0x8086\n", "0x030000\n", "-1\n"); /* another maker's */
     ck_assert_int_eq(topology_read(root, &t, NULL), 0);
-    ck_assert_int_lt(topology_bind(&t->nodes[0], &err), 0);
-    ck_assert_ptr_nonnull(strstr(err.text, "node 0"));
+    ck_assert_uint_eq(t->gpus_len, 2);
+    ck_assert_str_eq(t->gpus[0].address, "0000:3b:00.0");
+    ck_assert_int_eq(t->gpus[0].node, 0);
+    ck_assert_str_eq(t->gpus[1].address, "0000:d8:00.0");
+    ck_assert_int_eq(t->gpus[1].node, 1);
     topology_destroy(t);
 }
 END_TEST
@@ -145,12 +172,9 @@ int main(void)
     tcase_add_loop_test(tc, topology_parse_list__as_the_kernel_writes_them, 0, ARRAY_LEN(lists));
     tcase_add_test(tc, topology_read__two_nodes_with_a_gap);
     tcase_add_loop_test(tc, topology_read__without_sysfs_there_is_one_node, 0, 3);
-    tcase_add_test(tc, topology_bind__to_a_node_of_this_machine);
-    tcase_add_test(tc, topology_bind__refuses_a_node_without_a_usable_cpu);
+    tcase_add_test(tc, topology_format_list__as_the_kernel_writes_them);
+    tcase_add_test(tc, topology_read__whose_memory_a_node_uses);
+    tcase_add_test(tc, topology_read__gpus_in_the_order_of_their_addresses);
     suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }
