@@ -218,18 +218,36 @@ static void *reader_main(void *arg)
 
 /* ---- the pipeline ---- */
 
+/* Is the current partition still to be proved? */
+static bool is_wanted(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    bool wanted = !e->current_cancelled && !e->stop;
+    pthread_mutex_unlock(&e->lock);
+    return wanted;
+}
+
 static bool begin_stage(void *ctx, enum partition_stage stage)
 {
     struct engine *e = ctx;
     struct link_message m = {.type = LINK_STAGE,
-                             .stage = {e->current.job, e->current.partition, stage}};
+                             .stage = {e->current.job, e->current.partition, stage, 0}};
+    bool wanted = is_wanted(e);
 
-    pthread_mutex_lock(&e->lock);
-    bool wanted = !e->current_cancelled && !e->stop;
-    pthread_mutex_unlock(&e->lock);
     if (wanted)
         say(&m);
     return wanted;
+}
+
+/* While the pipeline waits in open_params. */
+static void say_loading(void *ctx, unsigned percent)
+{
+    struct engine *e = ctx;
+    struct link_message m = {
+        .type = LINK_STAGE,
+        .stage = {e->current.job, e->current.partition, PARTITION_LOADING, percent}};
+
+    say(&m);
 }
 
 /* What the front has checked once is checked again as far as it is cheap: it came over a file. */
@@ -275,7 +293,7 @@ static int prove(struct engine *e, const struct work *w, struct partition_result
     int ret = open_c1(e, w, err);
     if (ret < 0)
         return ret;
-    if (!begin_stage(e, PARTITION_SYNTHESIZING))
+    if (!is_wanted(e))
         return errmsg_set(err, -ECANCELED, "cancelled");
     ret = open_params(e, &srs, &load_ms, err);
     if (ret < 0)
@@ -391,6 +409,17 @@ static int bind_to_node(const struct options *opt, struct errmsg *err)
     return ret;
 }
 
+static int make_params(struct engine *e)
+{
+    const struct params_options opt = {.dir = e->opt.params,
+                                       .trusted = e->opt.trusted,
+                                       .workers = e->workers,
+                                       .loading = say_loading,
+                                       .ctx = e};
+
+    return params_create(&opt, &e->params);
+}
+
 static int build(struct engine *e, struct errmsg *err)
 {
     int ret = e->opt.bind ? bind_to_node(&e->opt, err) : 0;
@@ -400,7 +429,7 @@ static int build(struct engine *e, struct errmsg *err)
     if (ret == 0)
         ret = backend_cpu_create(e->workers, &e->backend, err);
     if (ret == 0)
-        ret = params_create(e->opt.params, e->opt.trusted, e->workers, &e->params);
+        ret = make_params(e);
     return ret;
 }
 

@@ -58,6 +58,8 @@ struct job_info {
     const struct seal_proof *proof; /* NULL until the document is known */
     uint32_t partitions, partitions_done;
     int node;         /* where it runs, -1: nowhere */
+    bool waits_for_params; /* queued, with nothing else to do */
+    int params_percent;    /* then: how much of them an engine has loaded, -1: none does */
     uint64_t same_as; /* id of the job whose computation this one shares, or 0 */
     bool insecure;    /* proved with development parameters */
     bool has_error;   /* jobs_error has a text: failed, rejected, or the last upload over it was */

@@ -86,6 +86,8 @@ void job_info_fill(const struct job *job, struct job_info *out)
         .partitions = job->partitions,
         .partitions_done = job->partitions_done,
         .node = job->node,
+        .waits_for_params = job->waits_for_params,
+        .params_percent = job->params_percent,
         .same_as = job->same_as,
         .insecure = job->insecure,
         .has_error = job->error || job->state == JOB_FAILED,
@@ -199,6 +201,7 @@ struct job *table_add(struct jobs *jobs, uint64_t id, const char *name)
     job->state = job->told = JOB_RECEIVING;
     job->priority = JOB_NORMAL;
     job->node = -1;
+    job->params_percent = -1;
     job->refs = 1;
     job->in_table = true;
     job->name = strdup(name);

@@ -132,16 +132,26 @@ struct partition_work {
     uint64_t job;
     uint32_t partition;
     enum job_priority priority;
+    const struct sector_size *size;
     int c1_fd; /* the decoded form, read-only, the caller's to close */
 };
 
-/* Takes the next partition: highest class, oldest job, lowest index; it belongs to `node` until one of
+/* Takes the next partition: highest class, oldest job, lowest index, of sizes not held; it belongs to `node` until one of
  * the calls below. -EAGAIN when there is none. */
 int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out);
 
-enum partition_stage { PARTITION_SYNTHESIZING, PARTITION_PROVING };
+enum partition_stage {
+    PARTITION_LOADING, /* waits for parameters */
+    PARTITION_SYNTHESIZING,
+    PARTITION_PROVING
+};
+/* `percent`: of PARTITION_LOADING, how much of the parameters is there; else 0. */
 void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,
-                          enum partition_stage stage);
+                          enum partition_stage stage, unsigned percent);
+
+/* Partitions of this size are not given out while it is held: its parameters cannot be used. Jobs that have
+ * nothing else to do say so. */
+void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, bool held);
 
 /* What an engine measured, for the report. */
 struct partition_report {

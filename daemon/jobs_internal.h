@@ -22,6 +22,7 @@
 #define READERS_MAX 8     /* uploads that are decoded as they arrive; others when they are judged */
 #define READINGS_MAX 8   /* files that are read back in pieces; more are read in one go */
 #define REJECTED_MAX 1000 /* refused uploads that are remembered */
+#define SIZES_MAX 10      /* of sector_sizes */
 #define PARTITIONS_MAX 128 /* of a job; no registered proof has more than 126 */
 
 /* One entry of the table: a file being received, a job, or what is left of one while an engine still
@@ -55,6 +56,8 @@ struct job {
     int refused; /* with refusal: the errno */
     /* Apart from the flags that `disk` alone is enough to read: a compiler may fetch neighbours with them. */
     uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
+    int8_t params_percent;         /* as in struct job_info */
+    bool waits_for_params;
     bool in_table, to_tell;
     uint8_t content_id[DIGEST_BYTES];
     bool accepted;       /* its record is on disk */
@@ -68,6 +71,7 @@ struct job {
 
 enum slot_state {
     SLOT_WAITING,
+    SLOT_LOADING,      /* in an engine, waiting for parameters */
     SLOT_SYNTHESIZING, /* in an engine */
     SLOT_PROVING,      /* in an engine, at its prover */
     SLOT_HELD,         /* proved, not yet in the journal */
@@ -76,6 +80,7 @@ enum slot_state {
 
 struct slot {
     enum slot_state state;
+    uint8_t percent;   /* of SLOT_LOADING */
     uint64_t taken_as; /* the job id that the engine knows it by; 0: no engine has it */
     struct partition_entry entry;
 };
@@ -144,6 +149,7 @@ struct jobs {
     size_t len, room;
     struct job *by_name[NAME_BUCKETS];
     struct run *runs;
+    bool held[SIZES_MAX]; /* of sector_sizes */
     struct job *tell_first, *tell_last;
     bool telling;
     int64_t next_tick_ns;

@@ -1,13 +1,17 @@
 #include "daemon/link.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/log.h"
+
 /* Room for more descriptors than anybody may send: what comes with a packet must be closed, not
  * leaked. */
 #define FDS_MAX 8
+#define ERRNO_MAX 4095
 
 /* Length of a message on the wire, 0 for an unknown type. */
 static size_t message_bytes(uint32_t type)
@@ -82,17 +86,82 @@ static size_t take_fds(struct msghdr *msg, int *fd)
     return count;
 }
 
-/* Strings of a message are read by people and by printf: they must end. */
-static void terminate_strings(struct link_message *m)
+/* ---- what a message may say ---- */
+
+#define BYTES_MAX ((uint64_t)1 << 60)
+#define MS_MAX 1e11 /* three years */
+
+static bool is_control(const char *s)
 {
-    if (m->type == LINK_HELLO)
-        m->hello.device[sizeof(m->hello.device) - 1] = '\0';
-    if (m->type == LINK_DONE)
-        m->done.report.device[sizeof(m->done.report.device) - 1] = '\0';
-    if (m->type == LINK_FAILED)
-        m->failed.text[sizeof(m->failed.text) - 1] = '\0';
-    if (m->type == LINK_STATUS)
-        m->status.params[sizeof(m->status.params) - 1] = '\0';
+    const uint8_t *c = (const uint8_t *)s;
+
+    return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0);
+}
+
+/* Strings are read by people and by printf: they end, and have no lines, controls or half characters. */
+static void clean_text(char *text, size_t size)
+{
+    text[size - 1] = '\0';
+    for (size_t n; *text; text += n) {
+        n = utf8_length(text);
+        if (n == 0 || is_control(text)) {
+            n = n ? n : 1;
+            memset(text, '?', n);
+        }
+    }
+}
+
+static bool is_duration(double ms)
+{
+    return isfinite(ms) && ms >= 0 && ms <= MS_MAX;
+}
+
+static bool check_report(struct partition_report *r)
+{
+    clean_text(r->device, sizeof(r->device));
+    return r->params > SRS_UNCHECKED && r->params < SRS_TRUSTS && is_duration(r->synthesis_ms) &&
+           is_duration(r->transform_ms) && is_duration(r->msm_ms) && is_duration(r->verify_ms) &&
+           is_duration(r->total_ms) && is_duration(r->params_ms) && r->peak_bytes <= BYTES_MAX;
+}
+
+static bool check_hello(struct link_hello *h)
+{
+    clean_text(h->device, sizeof(h->device));
+    return h->node >= 0 && h->threads > 0 && h->capacity > 0;
+}
+
+static bool check_failed(struct link_failed *f)
+{
+    clean_text(f->text, sizeof(f->text));
+    return f->code < 0 && f->code >= -ERRNO_MAX;
+}
+
+static bool check_status(struct link_status *st)
+{
+    clean_text(st->params, sizeof(st->params));
+    return st->resident_bytes <= BYTES_MAX;
+}
+
+static bool check_contents(struct link_message *m)
+{
+    switch (m->type) {
+    case LINK_HELLO:
+        return check_hello(&m->hello);
+    case LINK_WORK:
+        return m->work.priority < JOB_PRIORITIES;
+    case LINK_STAGE:
+        return m->stage.stage <= PARTITION_PROVING && m->stage.percent <= 100;
+    case LINK_DONE:
+        return check_report(&m->done.report);
+    case LINK_FAILED:
+        return check_failed(&m->failed);
+    case LINK_STATUS:
+        return check_status(&m->status);
+    case LINK_LOG_LEVEL:
+        return m->log_level.level <= LOG_LEVEL_DEBUG;
+    default:
+        return true;
+    }
 }
 
 static bool is_well_formed(const struct link_message *m, size_t bytes, size_t fds, int flags)
@@ -125,12 +194,11 @@ int link_receive(int sock, struct link_message *m, int *fd)
     size_t fds = take_fds(&msg, fd);
     if (n == 0 && fds == 0)
         return -ENOTCONN;
-    if (!is_well_formed(m, (size_t)n, fds, msg.msg_flags)) {
+    if (!is_well_formed(m, (size_t)n, fds, msg.msg_flags) || !check_contents(m)) {
         if (*fd >= 0)
             close(*fd);
         *fd = -1;
         return -EBADMSG;
     }
-    terminate_strings(m);
     return 0;
 }

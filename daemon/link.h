@@ -1,7 +1,8 @@
 /*
  * What front and engine say to each other over their socket pair (SOCK_SEQPACKET): one packet, one
  * message, a descriptor of the decoded C1 with LINK_WORK. Both ends come from one build, so messages
- * are structs; lengths and types are checked all the same, for a dying engine may send anything.
+ * are structs; lengths, types and every value are checked all the same, for a dying engine may send
+ * anything.
  */
 #ifndef DAEMON_LINK_H
 #define DAEMON_LINK_H
@@ -41,6 +42,7 @@ struct link_stage {
     uint64_t job;
     uint32_t partition;
     uint32_t stage; /* enum partition_stage */
+    uint32_t percent; /* of PARTITION_LOADING */
 };
 
 struct link_done {
@@ -89,7 +91,7 @@ struct link_message {
 int link_send(int sock, const struct link_message *m, int fd);
 /* Waits for one message. *fd is -1 or a received descriptor (close-on-exec; LINK_WORK has one, the
  * others none). 0; -ENOTCONN at the end; -EBADMSG for a packet of a wrong length or type or with
- * wrong descriptors, of which nothing is kept; -EAGAIN: nothing there on a non-blocking socket. */
+ * wrong descriptors or with a value that cannot be, of which nothing is kept; -EAGAIN: nothing there on a non-blocking socket. */
 int link_receive(int sock, struct link_message *m, int *fd);
 
 #endif

@@ -21,6 +21,7 @@
 #include "daemon/config.h"
 #include "daemon/jobs.h"
 #include "daemon/notify.h"
+#include "daemon/params_watch.h"
 #include "daemon/paths.h"
 #include "daemon/sched.h"
 #include "daemon/status.h"
@@ -50,6 +51,7 @@ struct service {
     struct supervisor *supervisor;
     struct workers *check_workers;
     struct jobs *jobs;
+    struct params_watch *params;
     struct sched *sched;
     struct tree *tree;
     struct fs *mount;
@@ -59,20 +61,37 @@ struct service {
 
 /* ---- what the parts ask of the service ---- */
 
-/* What can never be proved is refused at the door; what is missing may be made meanwhile. */
+/* What can never be proved is refused at the door: parameters that are not there, or that cannot be loaded. */
 static int admit(void *ctx, const struct c1 *c1, struct errmsg *err)
 {
     const struct service *sv = ctx;
     const struct sector_size *size = c1_size(c1);
-    char path[PATH_MAX];
-    bool insecure;
+    struct srs_look look;
 
-    if (status_find_params(size, sv->config.params, path, &insecure, err) < 0) {
-        errmsg_prefix(err, -EINVAL, "there are no parameters to prove a sector of %s with",
-                      size->name);
-        return -EINVAL;
-    }
-    return 0;
+    int ret = params_watch_look(sv->params, size, &look, err);
+    if (ret != -ENOENT && ret != -EBADMSG)
+        return 0; /* a trouble that may pass: the job waits */
+    errmsg_prefix(err, -EINVAL, "there are no parameters to prove a sector of %s with", size->name);
+    return -EINVAL;
+}
+
+static int say_params(void *ctx, const struct sector_size *size,
+                      uint8_t vk_digest[SRS_VK_DIGEST_BYTES])
+{
+    const struct service *sv = ctx;
+    struct srs_look look;
+
+    int ret = params_watch_look(sv->params, size, &look, NULL);
+    if (ret == 0)
+        memcpy(vk_digest, look.vk_digest, SRS_VK_DIGEST_BYTES);
+    return ret;
+}
+
+static uint64_t stamp_params(void *ctx, const struct sector_size *size)
+{
+    const struct service *sv = ctx;
+
+    return params_watch_stamp(sv->params, size);
 }
 
 static void log_change(const struct job_info *info, enum job_state was, bool gone)
@@ -250,20 +269,22 @@ static void raise_descriptor_limit(void)
 
 static void log_params(const struct service *sv)
 {
-    char path[PATH_MAX];
-    bool insecure;
+    struct srs_look look;
+    struct errmsg err = {""};
     size_t found = 0;
 
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
-        if (status_find_params(size, sv->config.params, path, &insecure, NULL) < 0)
-            continue;
-        found++;
-        if (insecure)
-            log_warn(log_str("msg", "insecure development parameters"), log_str("size", size->name),
-                     log_str("file", path));
-        else
+        int ret = params_watch_look(sv->params, size, &look, &err);
+        found += ret != -ENOENT;
+        if (ret < 0 && ret != -ENOENT)
+            log_err(log_str("msg", "parameters cannot be used"), log_str("size", size->name),
+                    log_str("error", err.text));
+        else if (ret == 0 && look.trust == SRS_INSECURE)
+            log_warn(log_str("msg", srs_trust_text(look.trust)), log_str("size", size->name),
+                     log_str("file", look.path));
+        else if (ret == 0)
             log_info(log_str("msg", "parameters found"), log_str("size", size->name),
-                     log_str("file", path));
+                     log_str("params", srs_trust_text(look.trust)), log_str("file", look.path));
     }
     if (found == 0)
         log_warn(log_str("msg", "no parameters found: every job will be refused until there are some "
@@ -280,6 +301,7 @@ static int open_jobs(struct service *sv, struct errmsg *err)
         .keep_finished = (uint32_t)sv->config.keep_finished,
         .keep_finished_s = (int64_t)sv->config.keep_finished_age_s,
         .admit = admit,
+        .params = say_params,
         .changed = on_job_changed,
         .ctx = sv,
     };
@@ -295,6 +317,7 @@ static int make_sched(struct service *sv, struct errmsg *err)
         .engine_argv = sv->engine_argv,
         .nodes = &sv->node,
         .nodes_len = 1,
+        .params_stamp = stamp_params,
         .event = on_engine_event,
         .lost = on_spawner_lost,
         .ctx = sv,
@@ -403,12 +426,15 @@ static int build_parts(struct service *sv, struct errmsg *err)
     int ret = workers_create((unsigned)sv->config.threads, &sv->check_workers, err);
 
     if (ret == 0)
+        ret = params_watch_create(sv->config.params, sv->trusted[0] ? sv->trusted : NULL,
+                                  &sv->params);
+    if (ret == 0)
         ret = open_jobs(sv, err);
     if (ret == 0)
         ret = make_sched(sv, err);
     if (ret < 0)
         return ret;
-    sv->source = (struct status_source){&sv->config, sv->jobs, sv->sched, now_ms()};
+    sv->source = (struct status_source){&sv->config, sv->jobs, sv->sched, sv->params, now_ms()};
     ret = make_tree(sv, err);
     if (ret == 0)
         ret = serve_mount(sv, err);
@@ -440,6 +466,7 @@ static void take_down(struct service *sv)
     tree_destroy(sv->tree);
     jobs_close(sv->jobs);
     sched_destroy(sv->sched);
+    params_watch_destroy(sv->params);
     supervisor_destroy(sv->supervisor);
     workers_destroy(sv->check_workers);
     if (sv->signals >= 0)

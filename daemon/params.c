@@ -1,7 +1,6 @@
 #include "daemon/params.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,8 @@
 #define SIZES 10 /* of sector_sizes */
 
 struct params {
-    const char *dir, *trusted;
-    struct workers *workers;
+    struct params_options opt;
+    const struct params_source *source;
     struct held {
         struct srs *srs;
         uint64_t used; /* when, in calls of params_get */
@@ -25,20 +24,40 @@ struct params {
 
     pthread_mutex_t lock;
     /* guarded by lock: */
-    char loading[32];
-    uint64_t load_done, load_total;
+    char loading[32]; /* a size; empty: none */
+    unsigned percent;
     char text[256]; /* what is held */
 };
 
-int params_create(const char *dir, const char *trusted, struct workers *workers, struct params **out)
+/* ---- this machine ---- */
+
+static uint64_t file_bytes(const struct sector_size *size, const char *dir)
+{
+    char path[4096];
+    struct stat st;
+
+    if (srs_find(size, dir, ".params", path, NULL) < 0 || stat(path, &st) < 0)
+        return 0;
+    return (uint64_t)st.st_size;
+}
+
+static void memory(struct limits *out)
+{
+    limits_read("", out);
+}
+
+static const struct params_source this_machine = {srs_open, srs_close, file_bytes, memory};
+
+/* ---- what is held ---- */
+
+int params_create(const struct params_options *opt, struct params **out)
 {
     struct params *p = calloc(1, sizeof(*p));
 
     if (!p)
         return -ENOMEM;
-    p->dir = dir;
-    p->trusted = trusted;
-    p->workers = workers;
+    p->opt = *opt;
+    p->source = opt->source ? opt->source : &this_machine;
     pthread_mutex_init(&p->lock, NULL);
     *out = p;
     return 0;
@@ -49,7 +68,8 @@ void params_destroy(struct params *p)
     if (!p)
         return;
     for (size_t i = 0; i < SIZES; i++)
-        srs_close(p->held[i].srs);
+        if (p->held[i].srs)
+            p->source->close(p->held[i].srs);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -64,63 +84,50 @@ static void describe_held(struct params *p)
     p->text[0] = '\0';
     for (size_t i = 0; i < SIZES && used < sizeof(p->text); i++)
         if (p->held[i].srs)
-            used += (size_t)snprintf(p->text + used, sizeof(p->text) - used, "%s%s%s",
+            used += (size_t)snprintf(p->text + used, sizeof(p->text) - used, "%s%s (%s)",
                                      used ? ", " : "", sector_sizes[i].name,
-                                     p->held[i].srs->trust == SRS_INSECURE ? " (insecure development parameters)"
-                                                              : "");
+                                     srs_trust_text(p->held[i].srs->trust));
     pthread_mutex_unlock(&p->lock);
 }
 
+static void show_percent(struct params *p, unsigned percent)
+{
+    pthread_mutex_lock(&p->lock);
+    p->percent = percent;
+    pthread_mutex_unlock(&p->lock);
+    if (p->opt.loading)
+        p->opt.loading(p->opt.ctx, percent);
+}
+
+/* Where more turns out to be done than was expected it stands still for a while. */
 static void show_progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
 {
     struct params *p = ctx;
+    unsigned percent = total ? (unsigned)(100.0 * (double)done / (double)total) : 0;
 
     (void)stage;
-    pthread_mutex_lock(&p->lock);
-    p->load_done = done;
-    p->load_total = total;
-    pthread_mutex_unlock(&p->lock);
+    if (percent > p->percent) /* only this thread changes it */
+        show_percent(p, percent);
 }
 
 void params_describe(struct params *p, char *out, size_t size)
 {
     pthread_mutex_lock(&p->lock);
     if (p->loading[0])
-        snprintf(out, size, "%s%sloading %s %.0f %%", p->text, p->text[0] ? ", " : "", p->loading,
-                 p->load_total ? 100.0 * (double)p->load_done / (double)p->load_total : 0.0);
+        snprintf(out, size, "%s%sloading %s %u%%", p->text, p->text[0] ? ", " : "", p->loading,
+                 p->percent);
     else
         snprintf(out, size, "%s", p->text);
     pthread_mutex_unlock(&p->lock);
 }
 
-/* A line of /proc/meminfo in bytes; UINT64_MAX where it cannot be read: then nothing is refused. */
-static uint64_t meminfo(const char *key)
-{
-    char line[256];
-    uint64_t kib, bytes = UINT64_MAX;
-
-    FILE *f = fopen("/proc/meminfo", "re");
-    if (!f)
-        return bytes;
-    while (fgets(line, sizeof(line), f))
-        if (strncmp(line, key, strlen(key)) == 0 &&
-            sscanf(line + strlen(key), ": %" SCNu64, &kib) == 1)
-            bytes = kib * 1024;
-    fclose(f);
-    return bytes;
-}
+/* ---- loading ---- */
 
 /* What a proof of this size will take beyond what is taken now: the points fill as much memory as the
  * file, near enough; then one assignment, and as much again for the sums. */
 static uint64_t bytes_needed(const struct params *p, const struct sector_size *size)
 {
-    char path[4096];
-    struct stat st;
-    uint64_t bytes = 2 * (uint64_t)assignment_bytes(size);
-
-    if (srs_find(size, p->dir, ".params", path, NULL) == 0 && stat(path, &st) == 0)
-        bytes += (uint64_t)st.st_size;
-    return bytes;
+    return 2 * (uint64_t)assignment_bytes(size) + p->source->file_bytes(size, p->opt.dir);
 }
 
 static struct held *longest_unused(struct params *p)
@@ -140,7 +147,7 @@ static bool evict_one(struct params *p)
     if (!h)
         return false;
     log_info(log_str("msg", "parameters given up for memory"), log_str("size", h->srs->size->name));
-    srs_close(h->srs);
+    p->source->close(h->srs);
     h->srs = NULL;
     describe_held(p);
     return true;
@@ -148,14 +155,16 @@ static bool evict_one(struct params *p)
 
 static int make_room(struct params *p, const struct sector_size *size, struct errmsg *err)
 {
-    uint64_t need = bytes_needed(p, size), total = meminfo("MemTotal");
+    uint64_t need = bytes_needed(p, size);
+    struct limits limits;
 
-    if (need > total)
-        return errmsg_set(err, -ENOMEM,
-                          "%s: parameters and a proof need %.1f GiB, this machine has %.1f GiB",
-                          size->name, (double)need / (1 << 30), (double)total / (1 << 30));
-    while (need > meminfo("MemAvailable") && evict_one(p))
-        ;
+    p->source->memory(&limits);
+    if (need > limits.total_bytes)
+        return errmsg_set(err, -ENOMEM, "%s: parameters and a proof need %.1f GiB, %s has %.1f GiB",
+                          size->name, (double)need / (1 << 30), limits.from,
+                          (double)limits.total_bytes / (1 << 30));
+    while (need > limits.available_bytes && evict_one(p))
+        p->source->memory(&limits);
     return 0;
 }
 
@@ -170,22 +179,25 @@ static double now_ms(void)
 static int load(struct params *p, const struct sector_size *size, struct held *h,
                 struct errmsg *err)
 {
-    const struct srs_options opt = {.dir = p->dir,
-                                    .memory = p->trusted,
-                                    .workers = p->workers,
+    const struct srs_options opt = {.dir = p->opt.dir,
+                                    .memory = p->opt.trusted,
+                                    .workers = p->opt.workers,
                                     .progress = show_progress,
                                     .progress_ctx = p};
+    struct srs *srs = NULL;
 
     int ret = make_room(p, size, err);
     if (ret < 0)
         return ret;
     pthread_mutex_lock(&p->lock);
     snprintf(p->loading, sizeof(p->loading), "%s", size->name);
-    p->load_done = p->load_total = 0;
     pthread_mutex_unlock(&p->lock);
+    show_percent(p, 0);
     do
-        ret = srs_open(size, &opt, &h->srs, err);
+        ret = p->source->open(size, &opt, &srs, err);
     while (ret == -ENOMEM && evict_one(p));
+    if (ret == 0)
+        h->srs = srs;
     describe_held(p);
     return ret;
 }
@@ -203,10 +215,8 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
             return ret;
         *load_ms = now_ms() - start;
         log_info(log_str("msg", "parameters loaded"), log_str("size", size->name),
+                 log_str("params", srs_trust_text(h->srs->trust)),
                  log_u64("ms", (uint64_t)*load_ms), log_str("file", h->srs->path));
-        if (h->srs->trust == SRS_INSECURE)
-            log_warn(log_str("msg", "insecure development parameters"), log_str("size", size->name),
-                     log_str("file", h->srs->path));
     }
     h->used = ++p->clock;
     *out = h->srs;

@@ -9,13 +9,33 @@
 #define DAEMON_PARAMS_H
 
 #include "gpu/srs.h"
+#include "numa/limits.h"
 
 struct params;
 
-/* `dir` (NULL: the search order of srs_find), `trusted` (the file of srs_options.memory, NULL: the
- * user's own) and `workers` are borrowed. 0 or -ENOMEM. */
-int params_create(const char *dir, const char *trusted, struct workers *workers,
-                  struct params **out);
+/* Where parameters and memory come from: a test has its own. */
+struct params_source {
+    int (*open)(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
+                struct errmsg *err);
+    void (*close)(struct srs *srs);
+    uint64_t (*file_bytes)(const struct sector_size *size, const char *dir); /* 0: there is none */
+    void (*memory)(struct limits *out);
+};
+
+/* All of it is borrowed. */
+struct params_options {
+    const char *dir;     /* NULL: the search order of srs_find */
+    const char *trusted; /* the file of srs_options.memory, NULL: the user's own */
+    struct workers *workers;
+    /* How much is there of what is being loaded, from 0 on and never less than before. Called by the thread of
+     * params_get. May be NULL. */
+    void (*loading)(void *ctx, unsigned percent);
+    void *ctx;
+    const struct params_source *source; /* NULL: this machine's */
+};
+
+/* 0 or -ENOMEM. */
+int params_create(const struct params_options *opt, struct params **out);
 void params_destroy(struct params *p);
 
 /* The parameters of `size`, for use until the next call. *load_ms is what loading took, 0 when they were
@@ -24,7 +44,7 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
                double *load_ms, struct errmsg *err);
 
 /* For people, empty when nothing is loaded: "2KiB (insecure development parameters)",
- * "loading 32GiB 43 %". */
+ * "loading 32GiB 43%". */
 void params_describe(struct params *p, char *out, size_t size);
 
 #endif

@@ -23,7 +23,8 @@
 
 static bool in_engine(const struct slot *slot)
 {
-    return slot->state == SLOT_SYNTHESIZING || slot->state == SLOT_PROVING;
+    return slot->state == SLOT_LOADING || slot->state == SLOT_SYNTHESIZING ||
+           slot->state == SLOT_PROVING;
 }
 
 /* ---- runs (with lock) ---- */
@@ -108,20 +109,43 @@ static enum job_state run_state(const struct run *run)
     return run->ending == JOB_QUEUED ? state : JOB_PROVING;
 }
 
+/* The best of those that load parameters, -1: none does. */
+static int loading_percent(const struct run *run)
+{
+    int percent = -1;
+
+    for (uint32_t i = 0; i < run->partitions; i++) {
+        const struct slot *slot = &run->slots[i];
+        if (slot->state == SLOT_LOADING && slot->percent > percent)
+            percent = slot->percent;
+    }
+    return percent;
+}
+
+static bool *held_of(struct jobs *jobs, const struct sector_size *size)
+{
+    return &jobs->held[size - sector_sizes];
+}
+
 /* Shows in every member what the run has come to. */
 static void run_refresh(struct jobs *jobs, struct run *run)
 {
     enum job_state state = run_state(run);
+    int percent = state == JOB_QUEUED ? loading_percent(run) : -1;
+    bool held = state == JOB_QUEUED && *held_of(jobs, run->members->proof->size);
 
     run->done = 0;
     for (uint32_t i = 0; i < run->partitions; i++)
         run->done += run->slots[i].state == SLOT_DONE;
-    int32_t node = state == JOB_QUEUED ? -1 : run->node;
+    int32_t node = state == JOB_QUEUED && percent < 0 ? -1 : run->node;
     for (struct job *m = run->members; m; m = m->next_member) {
-        if (m->partitions_done != run->done || m->node != node)
+        if (m->partitions_done != run->done || m->node != node || m->params_percent != percent ||
+            m->waits_for_params != (held || percent >= 0))
             tell(jobs, m);
         m->partitions_done = run->done;
         m->node = node;
+        m->params_percent = (int8_t)percent;
+        m->waits_for_params = held || percent >= 0;
         job_set_state(jobs, m, state);
     }
 }
@@ -582,7 +606,8 @@ static struct run *next_run(struct jobs *jobs, enum job_priority *priority)
     for (struct run *run = jobs->runs; run; run = run->next) {
         enum job_priority p;
         uint64_t age;
-        if (run->preparing || run->ending != JOB_QUEUED || first_waiting(run) == run->partitions)
+        if (run->preparing || run->ending != JOB_QUEUED || first_waiting(run) == run->partitions ||
+            *held_of(jobs, run->members->proof->size))
             continue;
         run_order(run, &p, &age);
         if (!best || p > *priority || (p == *priority && age < best_age)) {
@@ -672,6 +697,7 @@ static struct job *take_next(struct jobs *jobs, int node, struct partition_work 
     if (!run)
         return NULL;
     work->job = run->members->id;
+    work->size = run->members->proof->size;
     work->partition = first_waiting(run);
     *checked = run->checked;
     slot_take(jobs, run, work->partition, node);
@@ -752,15 +778,34 @@ static struct slot *slot_back(struct jobs *jobs, uint64_t id, uint32_t partition
 }
 
 void jobs_partition_stage(struct jobs *jobs, uint64_t id, uint32_t partition,
-                          enum partition_stage stage)
+                          enum partition_stage stage, unsigned percent)
 {
+    static const enum slot_state states[] = {
+        [PARTITION_LOADING] = SLOT_LOADING,
+        [PARTITION_SYNTHESIZING] = SLOT_SYNTHESIZING,
+        [PARTITION_PROVING] = SLOT_PROVING,
+    };
+
     pthread_mutex_lock(&jobs->lock);
     struct job *job = table_get(jobs, id);
     struct run *run = job ? run_of_job(jobs, job) : NULL;
     if (run && partition < run->partitions && in_engine(&run->slots[partition]) &&
         run->slots[partition].taken_as == id) {
-        run->slots[partition].state = stage == PARTITION_PROVING ? SLOT_PROVING : SLOT_SYNTHESIZING;
+        run->slots[partition].state = states[stage];
+        run->slots[partition].percent = (uint8_t)percent;
         run_refresh(jobs, run);
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    tell_all(jobs);
+}
+
+void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, bool held)
+{
+    pthread_mutex_lock(&jobs->lock);
+    *held_of(jobs, size) = held;
+    for (struct run *run = jobs->runs; run; run = run->next) {
+        if (run->members->proof->size == size)
+            run_refresh(jobs, run);
     }
     pthread_mutex_unlock(&jobs->lock);
     tell_all(jobs);

@@ -21,6 +21,8 @@
 #define SILENCE_MS 60000
 #define JOURNAL_RETRY_MS 5000
 #define PARAMS_RETRY_MS 5000
+#define PARAMS_RETRY_LAST_MS 600000
+#define PARAMS_LOOK_MS 2000 /* whether the files have changed */
 #define STOP_GRACE_MS 3000
 #define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
 #define NEVER INT64_MAX
@@ -28,7 +30,9 @@
 struct flight {
     uint64_t job;
     uint32_t partition;
-    bool proving;
+    const struct sector_size *size;
+    enum partition_stage stage;
+    unsigned percent;
     bool cancel_sent;
     int64_t since;
 };
@@ -47,18 +51,22 @@ struct engine {
     struct flight flights[SCHED_IN_FLIGHT_MAX];
     size_t flights_len;
     char last_end[256];
-    int64_t hold_until; /* given nothing before; 0: no hold */
-    char waits_for[768];
 };
 
 /* How often a partition failed for a reason that may pass. */
-enum trouble { TROUBLE_ENGINE, TROUBLE_PARAMS, TROUBLES };
-
-static const uint32_t tries[TROUBLES] = {SCHED_STRIKES, SCHED_PARAMS_TRIES};
-
 struct strike {
     uint64_t job;
-    uint32_t partition, count[TROUBLES];
+    uint32_t partition, count;
+};
+
+/* A size whose parameters could not be used. */
+struct hold {
+    bool on;   /* nothing of this size is given out */
+    bool told; /* everybody knows, and wants to know its end */
+    uint64_t stamp;
+    int64_t until, look_at;
+    uint32_t failures; /* of this stamp, in a row */
+    char why[768];
 };
 
 /* A verified proof that the job table could not write yet. */
@@ -77,6 +85,7 @@ struct sched {
 
     struct engine *engines;
     size_t engines_len;
+    struct hold holds[SCHED_SIZES];
     struct strike *strikes;
     size_t strikes_len, strikes_room;
     struct unwritten *unwritten;
@@ -132,12 +141,12 @@ static void forget_strikes(struct sched *s, uint64_t job, uint32_t partition)
 }
 
 /* Returns how many there are now. Without memory the count starts over: the service goes on. */
-static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition, enum trouble trouble)
+static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition)
 {
     struct strike *strike = find_strike(s, job, partition);
 
     if (strike)
-        return ++strike->count[trouble];
+        return ++strike->count;
     if (s->strikes_len == s->strikes_room) {
         size_t room = s->strikes_room ? 2 * s->strikes_room : 16;
         struct strike *more = realloc(s->strikes, room * sizeof(*more));
@@ -148,7 +157,7 @@ static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition, en
     }
     strike = &s->strikes[s->strikes_len++];
     *strike = (struct strike){.job = job, .partition = partition};
-    return ++strike->count[trouble];
+    return ++strike->count;
 }
 
 /* ---- partitions in flight ---- */
@@ -175,19 +184,17 @@ static void give_back(struct sched *s, uint64_t job, uint32_t partition)
 }
 
 /* The engine is to blame, or the partition is: back to the queue, but not for ever. */
-static void strike_out(struct sched *s, uint64_t job, uint32_t partition, enum trouble trouble,
-                       const char *what)
+static void strike_out(struct sched *s, uint64_t job, uint32_t partition, const char *what)
 {
     char text[1024];
 
-    if (jobs_cancelled(s->opt.jobs, job) ||
-        add_strike(s, job, partition, trouble) < tries[trouble]) {
+    if (jobs_cancelled(s->opt.jobs, job) || add_strike(s, job, partition) < SCHED_STRIKES) {
         give_back(s, job, partition);
         return;
     }
     snprintf(text, sizeof(text),
-             "partition %" PRIu32 ": given up after %" PRIu32 " tries, the last: %s", partition,
-             tries[trouble], what);
+             "partition %" PRIu32 ": given up after %d tries, the last: %s", partition,
+             SCHED_STRIKES, what);
     log_err(log_u64("job", job), log_u64("partition", partition), log_str("msg", text));
     forget_strikes(s, job, partition);
     s->failed++;
@@ -265,7 +272,7 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how)
     tell(s, e, what);
     snprintf(what, sizeof(what), "the engine ended: %s", how);
     for (size_t i = 0; i < len; i++)
-        strike_out(s, flights[i].job, flights[i].partition, TROUBLE_ENGINE, what);
+        strike_out(s, flights[i].job, flights[i].partition, what);
 }
 
 static void kill_engine(struct sched *s, struct engine *e, const char *why)
@@ -396,32 +403,112 @@ static void on_done(struct sched *s, struct engine *e, const struct link_done *d
         keep_unwritten(s, d, ret);
 }
 
-/* Parameters that were there when the job was accepted: whoever took them away may bring them back. */
-static void wait_for_params(struct sched *s, struct engine *e, const struct link_failed *f)
+/* ---- sizes whose parameters cannot be used ---- */
+
+static struct hold *hold_of(struct sched *s, const struct sector_size *size)
 {
-    if (!e->hold_until)
-        log_err(log_u64("job", f->job), log_i64("node", e->node),
-                log_str("msg", "waiting for parameters"), log_str("error", f->text));
-    e->hold_until = now_ms() + s->opt.params_retry_ms;
-    snprintf(e->waits_for, sizeof(e->waits_for), "%s", f->text);
-    strike_out(s, f->job, f->partition, TROUBLE_PARAMS, f->text);
+    return &s->holds[size - sector_sizes];
+}
+
+static uint64_t stamp_of(struct sched *s, const struct sector_size *size)
+{
+    return s->opt.params_stamp ? s->opt.params_stamp(s->opt.ctx, size) : 0;
+}
+
+static uint32_t hold_pause_ms(const struct sched *s, uint32_t failures)
+{
+    uint64_t ms = s->opt.params_retry_ms;
+
+    for (; failures > 1 && ms < PARAMS_RETRY_LAST_MS; failures--)
+        ms *= 2;
+    return (uint32_t)(ms < PARAMS_RETRY_LAST_MS ? ms : PARAMS_RETRY_LAST_MS);
+}
+
+/* Whoever took the parameters away, or damaged them, may bring them back. */
+static void hold_size(struct sched *s, struct engine *e, const struct sector_size *size,
+                      const char *why)
+{
+    struct hold *h = hold_of(s, size);
+    char text[320];
+
+    if (!h->told || strcmp(h->why, why) != 0) {
+        log_err(log_str("size", size->name), log_i64("node", e->node),
+                log_str("msg", "waiting for parameters"), log_str("error", why));
+        snprintf(text, sizeof(text), "waits for parameters of %s: %.200s", size->name,
+                 why);
+        tell(s, e, text);
+    }
+    snprintf(h->why, sizeof(h->why), "%s", why);
+    h->told = true;
+    h->failures += !h->on; /* several partitions may fail for one reason */
+    h->until = now_ms() + hold_pause_ms(s, h->failures);
+    h->look_at = now_ms() + PARAMS_LOOK_MS;
+    h->stamp = stamp_of(s, size);
+    h->on = true;
+    jobs_hold_size(s->opt.jobs, size, true);
+}
+
+/* Gives out one more try when something has changed, or after the pause. */
+static void check_hold(struct sched *s, const struct sector_size *size)
+{
+    struct hold *h = hold_of(s, size);
+    int64_t now = now_ms();
+
+    if (!h->on || (now < h->until && now < h->look_at))
+        return;
+    h->look_at = now + PARAMS_LOOK_MS;
+    bool changed = h->stamp != stamp_of(s, size);
+    if (now < h->until && !changed)
+        return;
+    h->failures = changed ? 0 : h->failures;
+    h->on = false;
+    jobs_hold_size(s->opt.jobs, size, false);
+}
+
+static void check_holds(struct sched *s)
+{
+    for (const struct sector_size *size = sector_sizes; size->name; size++)
+        check_hold(s, size);
+}
+
+/* The parameters of this size are there. */
+static void end_hold(struct sched *s, const struct sector_size *size)
+{
+    struct hold *h = hold_of(s, size);
+
+    if (!h->told)
+        return;
+    log_info(log_str("size", size->name), log_str("msg", "the parameters can be used again"));
+    h->failures = 0;
+    h->told = false;
+    if (h->on)
+        jobs_hold_size(s->opt.jobs, size, false);
+    h->on = false;
+}
+
+static void wait_for_params(struct sched *s, struct engine *e, const struct flight *f,
+                            const char *why)
+{
+    hold_size(s, e, f->size, why);
+    give_back(s, f->job, f->partition);
 }
 
 /* Input errors fail the job, troubles of the engine send the partition round again. */
-static void on_failed(struct sched *s, struct engine *e, const struct link_failed *f)
+static void on_failed(struct sched *s, struct engine *e, const struct flight *flight,
+                      const struct link_failed *f)
 {
     if (f->code == -EAGAIN || f->code == -ECANCELED) {
         give_back(s, f->job, f->partition);
         return;
     }
     if (f->code == -ENOKEY) {
-        wait_for_params(s, e, f);
+        wait_for_params(s, e, flight, f->text);
         return;
     }
     log_err(log_u64("job", f->job), log_u64("partition", f->partition), log_i64("node", e->node),
             log_str("msg", "partition failed"), log_i64("code", f->code), log_str("error", f->text));
     if (f->code == -ENOMEM || f->code == -EIO) {
-        strike_out(s, f->job, f->partition, TROUBLE_ENGINE, f->text);
+        strike_out(s, f->job, f->partition, f->text);
         return;
     }
     forget_strikes(s, f->job, f->partition);
@@ -446,28 +533,25 @@ static void on_hello(struct sched *s, struct engine *e, const struct link_hello 
     tell(s, e, "started");
 }
 
-static void end_hold(struct engine *e)
-{
-    e->hold_until = 0;
-    e->waits_for[0] = '\0';
-}
-
 static void on_stage(struct sched *s, struct engine *e, const struct link_stage *m)
 {
+    static const char *const names[] = {"load", "synthesize", "prove"};
     struct flight *f = find_flight(e, m->job, m->partition);
 
-    if (!f || m->stage > PARTITION_PROVING)
+    if (!f)
         return;
-    f->proving = m->stage == PARTITION_PROVING;
-    if (f->proving) /* its parameters are there */
-        end_hold(e);
-    log_debug(log_u64("job", m->job), log_u64("partition", m->partition), log_i64("node", e->node),
-              log_str("stage", f->proving ? "prove" : "synthesize"));
-    jobs_partition_stage(s->opt.jobs, m->job, m->partition, (enum partition_stage)m->stage);
+    if (f->stage != (enum partition_stage)m->stage)
+        log_debug(log_u64("job", m->job), log_u64("partition", m->partition),
+                  log_i64("node", e->node), log_str("stage", names[m->stage]));
+    f->stage = (enum partition_stage)m->stage;
+    f->percent = m->percent;
+    if (f->stage != PARTITION_LOADING)
+        end_hold(s, f->size);
+    jobs_partition_stage(s->opt.jobs, m->job, m->partition, f->stage, f->percent);
 }
 
 /* A result of a partition that the engine does not have is nobody's. */
-static bool land(struct engine *e, uint64_t job, uint32_t partition)
+static bool land(struct engine *e, uint64_t job, uint32_t partition, struct flight *landed)
 {
     struct flight *f = find_flight(e, job, partition);
 
@@ -476,26 +560,42 @@ static bool land(struct engine *e, uint64_t job, uint32_t partition)
                  log_str("msg", "an engine speaks of a partition that it was not given"));
         return false;
     }
+    *landed = *f;
     drop_flight(e, f);
     return true;
 }
 
+/* A result that names another node than the engine's is made of something else than a proof. */
+static bool is_of_node(struct sched *s, struct engine *e, int node)
+{
+    if (node == e->node)
+        return true;
+    kill_engine(s, e, "it speaks for another node");
+    return false;
+}
+
 static void on_message(struct sched *s, struct engine *e, const struct link_message *m)
 {
+    struct flight f;
+
     switch (m->type) {
     case LINK_HELLO:
-        on_hello(s, e, &m->hello);
+        if (e->state != ENGINE_STARTING)
+            kill_engine(s, e, "it says hello twice");
+        else if (is_of_node(s, e, m->hello.node))
+            on_hello(s, e, &m->hello);
         break;
     case LINK_STAGE:
         on_stage(s, e, &m->stage);
         break;
     case LINK_DONE:
-        if (land(e, m->done.job, m->done.partition))
+        if (is_of_node(s, e, m->done.report.node) &&
+            land(e, m->done.job, m->done.partition, &f))
             on_done(s, e, &m->done);
         break;
     case LINK_FAILED:
-        if (land(e, m->failed.job, m->failed.partition))
-            on_failed(s, e, &m->failed);
+        if (land(e, m->failed.job, m->failed.partition, &f))
+            on_failed(s, e, &f, &m->failed);
         break;
     case LINK_STATUS:
         e->status = m->status;
@@ -552,7 +652,11 @@ static bool give_partition(struct sched *s, struct engine *e, const struct parti
         give_back(s, w->job, w->partition);
         return false;
     }
-    e->flights[e->flights_len++] = (struct flight){w->job, w->partition, false, false, now_ms()};
+    e->flights[e->flights_len++] = (struct flight){.job = w->job,
+                                                   .partition = w->partition,
+                                                   .size = w->size,
+                                                   .stage = PARTITION_SYNTHESIZING,
+                                                   .since = now_ms()};
     return true;
 }
 
@@ -561,8 +665,6 @@ static void fill_engine(struct sched *s, struct engine *e)
     size_t capacity = min_size(e->hello.capacity, SCHED_IN_FLIGHT_MAX);
     struct partition_work w;
 
-    if (now_ms() < e->hold_until)
-        return;
     while (e->state == ENGINE_READY && !atomic_load(&s->stop) && e->flights_len < capacity &&
            jobs_take_partition(s->opt.jobs, e->node, &w) == 0)
         if (!give_partition(s, e, &w))
@@ -607,6 +709,22 @@ static void check_timers(struct sched *s, struct engine *e)
         kill_engine(s, e, "it has been silent for too long");
 }
 
+/* With lock. */
+static void publish_holds(const struct sched *s, struct sched_status *st)
+{
+    st->holds_len = 0;
+    for (size_t i = 0; i < SCHED_SIZES; i++) {
+        const struct hold *h = &s->holds[i];
+        struct sched_hold *out = &st->holds[st->holds_len];
+        if (!h->on)
+            continue;
+        out->size = &sector_sizes[i];
+        out->retry_in_ms = h->until; /* made relative by readers */
+        memcpy(out->why, h->why, sizeof(out->why));
+        st->holds_len++;
+    }
+}
+
 static void publish_status(struct sched *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -616,6 +734,7 @@ static void publish_status(struct sched *s)
     st->partitions_done = s->done;
     st->partitions_failed = s->failed;
     st->partitions_returned = s->returned;
+    publish_holds(s, st);
     for (size_t i = 0; i < s->engines_len; i++) {
         const struct engine *e = &s->engines[i];
         struct engine_status *es = &st->engines[i];
@@ -623,15 +742,13 @@ static void publish_status(struct sched *s)
                                      .hello = e->hello, .status = e->status, .starts = e->starts,
                                      .deaths = e->deaths};
         es->retry_in_ms = e->state == ENGINE_DOWN ? e->retry_at : 0; /* made relative by readers */
-        if (e->hold_until)
-            es->retry_in_ms = e->hold_until;
         memcpy(es->last_end, e->last_end, sizeof(es->last_end));
-        memcpy(es->waits_for, e->waits_for, sizeof(es->waits_for));
         es->in_flight_len = e->flights_len;
         for (size_t k = 0; k < e->flights_len; k++) {
             es->in_flight[k].job = e->flights[k].job;
             es->in_flight[k].partition = e->flights[k].partition;
-            es->in_flight[k].proving = e->flights[k].proving;
+            es->in_flight[k].stage = e->flights[k].stage;
+            es->in_flight[k].percent = e->flights[k].percent;
             es->in_flight[k].ms = e->flights[k].since;
         }
     }
@@ -643,6 +760,7 @@ static void make_pass(struct sched *s)
     if (s->unwritten && now_ms() >= s->write_again_at)
         retry_unwritten(s);
     tell_log_level(s);
+    check_holds(s);
     for (size_t i = 0; i < s->engines_len; i++) {
         struct engine *e = &s->engines[i];
         check_timers(s, e);
@@ -663,13 +781,14 @@ static int poll_timeout(const struct sched *s)
 
     for (size_t i = 0; i < s->engines_len; i++) {
         const struct engine *e = &s->engines[i];
-        if (e->state == ENGINE_READY && e->hold_until > now)
-            at = earliest(at, e->hold_until);
         if (e->state == ENGINE_DOWN)
             at = earliest(at, e->retry_at);
         else if (e->state != ENGINE_STOPPING)
             at = earliest(at, e->heard + s->opt.silence_ms);
     }
+    for (size_t i = 0; i < SCHED_SIZES; i++)
+        if (s->holds[i].on)
+            at = earliest(at, earliest(s->holds[i].until, s->holds[i].look_at));
     if (at == NEVER)
         return -1;
     return at <= now ? 0 : (int)earliest(at - now, INT32_MAX);
@@ -863,9 +982,13 @@ void sched_status(struct sched *s, struct sched_status *out)
     pthread_mutex_lock(&s->lock);
     *out = s->shared;
     pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < out->holds_len; i++) {
+        struct sched_hold *h = &out->holds[i];
+        h->retry_in_ms = h->retry_in_ms > now ? h->retry_in_ms - now : 0;
+    }
     for (size_t i = 0; i < out->engines_len; i++) {
         struct engine_status *e = &out->engines[i];
-        if (e->state == ENGINE_DOWN || e->waits_for[0])
+        if (e->state == ENGINE_DOWN)
             e->retry_in_ms = e->retry_in_ms > now ? e->retry_in_ms - now : 0;
         for (size_t k = 0; k < e->in_flight_len; k++)
             e->in_flight[k].ms = now - e->in_flight[k].ms;

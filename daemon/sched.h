@@ -6,6 +6,9 @@
  * grows. What such an engine held goes back to the queue; a partition that has been in an engine at
  * its death SCHED_STRIKES times fails its job, so that no job can keep the service crashing for ever.
  *
+ * When an engine cannot use the parameters of a size, no partition of that size is given out until their files change, or a
+ * pause is over that grows from seconds to minutes. Jobs of that size wait; all others go on.
+ *
  * Except where said, functions belong to the thread that made the scheduler.
  */
 #ifndef DAEMON_SCHED_H
@@ -16,7 +19,7 @@
 #include "daemon/supervise.h"
 
 #define SCHED_STRIKES 3
-#define SCHED_PARAMS_TRIES 60 /* pauses before a job fails for parameters that were there once */
+#define SCHED_SIZES 10 /* of sector_sizes */
 #define SCHED_ENGINES_MAX SUPERVISOR_SLOTS
 #define SCHED_IN_FLIGHT_MAX 4 /* of one engine, whatever capacity it says */
 
@@ -31,7 +34,10 @@ struct sched_options {
     size_t nodes_len;
     uint32_t silence_ms;      /* an engine that says nothing for so long is killed; 0: a minute */
     uint32_t journal_retry_ms; /* pause after a result could not be written; 0: five seconds */
-    uint32_t params_retry_ms;  /* pause after parameters could not be used; 0: five seconds */
+    uint32_t params_retry_ms;  /* first pause after parameters could not be used; 0: five seconds */
+    /* A number that is another one whenever the parameter files of this size are (gone, come, changed): then a pause
+     * ends. May be NULL. */
+    uint64_t (*params_stamp)(void *ctx, const struct sector_size *size);
     /* A line for readers of `events`, e.g. "engine node=0 started". Called by the scheduler's thread;
      * must not block. May be NULL. */
     void (*event)(void *ctx, const char *text);
@@ -60,19 +66,28 @@ struct engine_status {
     struct link_hello hello;   /* when ready */
     struct link_status status; /* the last one that came */
     uint32_t starts, deaths;
-    int64_t retry_in_ms; /* when down, or when it waits for parameters */
+    int64_t retry_in_ms; /* when down */
     char last_end[256];  /* how the last one ended; empty: never */
-    char waits_for[768]; /* why it is given nothing, though ready: missing parameters; else empty */
     size_t in_flight_len;
     struct {
         uint64_t job;
         uint32_t partition;
-        bool proving;
-        int64_t ms; /* since it was given to the engine */
+        enum partition_stage stage;
+        unsigned percent; /* of PARTITION_LOADING */
+        int64_t ms;       /* since it was given to the engine */
     } in_flight[SCHED_IN_FLIGHT_MAX];
 };
 
+/* A size whose parameters cannot be used. */
+struct sched_hold {
+    const struct sector_size *size;
+    int64_t retry_in_ms;
+    char why[768];
+};
+
 struct sched_status {
+    size_t holds_len;
+    struct sched_hold holds[SCHED_SIZES];
     size_t engines_len;
     struct engine_status engines[SCHED_ENGINES_MAX];
     uint32_t unwritten; /* verified proofs that wait for room on the disk */

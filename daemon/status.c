@@ -2,19 +2,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "daemon/version.h"
-#include "gpu/srs.h"
 
 #define QUEUE_SHOWN 20 /* jobs listed one by one */
 #define LIST_CHUNK 32
-#define SIZES 10 /* of sector_sizes */
 
 static int64_t now_ms(void)
 {
@@ -35,69 +31,6 @@ static uint64_t resident_bytes(void)
         resident = 0;
     fclose(f);
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Whether the files found are development parameters, asked once for each file: it takes the key's
- * points to tell, and status must answer at once. */
-static struct {
-    pthread_mutex_t lock;
-    struct known {
-        struct stat st;
-        bool insecure;
-    } sizes[SIZES]; /* guarded by lock */
-} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-/* By the marker beside it, or by the key at its head. */
-static bool ask_insecure(const struct sector_size *size, const char *dir, const char *path)
-{
-    char marker[4096];
-    struct vk vk;
-    bool insecure = false;
-    size_t stem = strlen(path) - strlen(".params");
-
-    int n = snprintf(marker, sizeof(marker), "%.*s.insecure", (int)stem, path);
-    if (n < (int)sizeof(marker) && access(marker, F_OK) == 0)
-        return true;
-    if (srs_open_vk(size, dir, &vk, &insecure, NULL) < 0)
-        return false;
-    vk_fini(&vk);
-    return insecure;
-}
-
-static bool is_insecure(const struct sector_size *size, const char *dir, const char *path)
-{
-    struct known *k = &known.sizes[size - sector_sizes];
-    struct stat st;
-
-    if (stat(path, &st) < 0)
-        return false;
-    pthread_mutex_lock(&known.lock);
-    bool asked = is_same_file(&k->st, &st), insecure = k->insecure;
-    pthread_mutex_unlock(&known.lock);
-    if (asked)
-        return insecure;
-    insecure = ask_insecure(size, dir, path);
-    pthread_mutex_lock(&known.lock);
-    *k = (struct known){st, insecure};
-    pthread_mutex_unlock(&known.lock);
-    return insecure;
-}
-
-int status_find_params(const struct sector_size *size, const char *dir, char path[4096],
-                       bool *insecure, struct errmsg *err)
-{
-    dir = dir && *dir ? dir : NULL;
-    int ret = srs_find(size, dir, ".params", path, err);
-    if (ret < 0)
-        return ret;
-    *insecure = is_insecure(size, dir, path);
-    return 0;
 }
 
 /* ---- for people ---- */
@@ -129,6 +62,14 @@ static void put_bytes(FILE *out, uint64_t bytes)
     fprintf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
+static void put_stage(char *out, size_t size, enum partition_stage stage, unsigned percent)
+{
+    if (stage == PARTITION_LOADING)
+        snprintf(out, size, "waiting for parameters %u%%", percent);
+    else
+        snprintf(out, size, "%s", stage == PARTITION_PROVING ? "proving" : "synthesizing");
+}
+
 static void put_engine(FILE *out, const struct engine_status *e)
 {
     fprintf(out, "engine      node %d: %s", e->node, engine_state_name(e->state));
@@ -144,14 +85,14 @@ static void put_engine(FILE *out, const struct engine_status *e)
         fprintf(out, ", ended %" PRIu32 " times", e->deaths);
     if (e->status.params[0])
         fprintf(out, "\n            holds parameters: %s", e->status.params);
-    if (e->waits_for[0])
-        fprintf(out, "\n            waits for parameters: %s", e->waits_for);
     fputc('\n', out);
-    for (size_t i = 0; i < e->in_flight_len; i++)
+    for (size_t i = 0; i < e->in_flight_len; i++) {
+        char stage[48];
+        put_stage(stage, sizeof(stage), e->in_flight[i].stage, e->in_flight[i].percent);
         fprintf(out, "            job %" PRIu64 " partition %" PRIu32 ": %s, %.0f s\n",
-                e->in_flight[i].job, e->in_flight[i].partition,
-                e->in_flight[i].proving ? "proving" : "synthesizing",
+                e->in_flight[i].job, e->in_flight[i].partition, stage,
                 (double)e->in_flight[i].ms / 1e3);
+    }
 }
 
 static void put_engines(FILE *out, struct sched *sched)
@@ -163,24 +104,31 @@ static void put_engines(FILE *out, struct sched *sched)
     sched_status(sched, st);
     for (size_t i = 0; i < st->engines_len; i++)
         put_engine(out, &st->engines[i]);
+    for (size_t i = 0; i < st->holds_len; i++)
+        fprintf(out, "parameters  %s: jobs wait for parameters, next try in %.0f s: %s\n",
+                st->holds[i].size->name, (double)st->holds[i].retry_in_ms / 1e3, st->holds[i].why);
     if (st->unwritten > 0)
         fprintf(out, "store       cannot be written: %" PRIu32 " verified proofs wait in memory\n",
                 st->unwritten);
     free(st);
 }
 
-static void put_params(FILE *out, const char *dir)
+static void put_params(FILE *out, struct params_watch *params)
 {
-    char path[4096];
-    bool insecure, any = false;
+    struct srs_look look;
     struct errmsg err = {""};
+    bool any = false;
 
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
-        if (status_find_params(size, dir, path, &insecure, &err) < 0)
+        int ret = params_watch_look(params, size, &look, &err);
+        if (ret == -ENOENT)
             continue;
         any = true;
-        fprintf(out, "parameters  %s: %s%s\n", size->name, path,
-                insecure ? " (insecure development parameters)" : "");
+        if (ret < 0)
+            fprintf(out, "parameters  %s: cannot be used: %s\n", size->name, err.text);
+        else
+            fprintf(out, "parameters  %s: %s (%s)\n", size->name, look.path,
+                    srs_trust_text(look.trust));
     }
     if (!any)
         fprintf(out, "parameters  none: %s\n", err.text);
@@ -256,7 +204,7 @@ int status_render(const struct status_source *src, char **text, size_t *len)
     put_bytes(out, resident_bytes());
     fprintf(out, " resident, log level %s\n", log_level_name(log_get_level()));
     put_engines(out, src->sched);
-    put_params(out, src->config->params);
+    put_params(out, src->params);
     put_totals(out, src);
     put_queue(out, src->jobs);
     return finish(out);
@@ -300,6 +248,8 @@ static void put_partition_metrics(FILE *out, const struct sched_status *st)
     fprintf(out, "proofd_partitions_failed_total %" PRIu64 "\n", st->partitions_failed);
     head(out, "partitions_returned_total", "counter", "Partitions that went back to the queue.");
     fprintf(out, "proofd_partitions_returned_total %" PRIu64 "\n", st->partitions_returned);
+    head(out, "sizes_held", "gauge", "Sector sizes whose parameters cannot be used: jobs wait.");
+    fprintf(out, "proofd_sizes_held %zu\n", st->holds_len);
     head(out, "proofs_unwritten", "gauge", "Verified proofs that wait for room on the disk.");
     fprintf(out, "proofd_proofs_unwritten %" PRIu32 "\n", st->unwritten);
 }
@@ -353,16 +303,18 @@ static void put_engine_metrics(FILE *out, const struct sched_status *st)
                    engine_deaths);
 }
 
-static void put_params_metrics(FILE *out, const char *dir)
+static void put_params_metrics(FILE *out, struct params_watch *params)
 {
-    char path[4096];
-    bool insecure;
+    struct srs_look look;
 
-    head(out, "parameters_insecure", "gauge",
-         "1: the parameters found for the size are insecure development parameters.");
-    for (const struct sector_size *size = sector_sizes; size->name; size++)
-        if (status_find_params(size, dir, path, &insecure, NULL) == 0)
-            fprintf(out, "proofd_parameters_insecure{size=\"%s\"} %d\n", size->name, insecure);
+    head(out, "parameters", "gauge",
+         "1 for each size that has parameters, with what is known of them.");
+    for (const struct sector_size *size = sector_sizes; size->name; size++) {
+        int ret = params_watch_look(params, size, &look, NULL);
+        if (ret != -ENOENT)
+            fprintf(out, "proofd_parameters{size=\"%s\",trust=\"%s\"} 1\n", size->name,
+                    ret == 0 ? srs_trust_word(look.trust) : "unusable");
+    }
 }
 
 int metrics_render(const struct status_source *src, char **text, size_t *len)
@@ -384,7 +336,7 @@ int metrics_render(const struct status_source *src, char **text, size_t *len)
     put_job_metrics(out, src->jobs);
     put_partition_metrics(out, st);
     put_engine_metrics(out, st);
-    put_params_metrics(out, src->config->params);
+    put_params_metrics(out, src->params);
     free(st);
     return finish(out);
 }

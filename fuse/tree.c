@@ -521,6 +521,10 @@ static void waits_for(const struct job_info *info, char *out, size_t max)
         snprintf(out, max, " waits=rename");
     else if (info->state == JOB_RECEIVING)
         snprintf(out, max, " waits=writer");
+    else if (info->waits_for_params && info->params_percent >= 0)
+        snprintf(out, max, " waiting for parameters %d%%", info->params_percent);
+    else if (info->waits_for_params)
+        snprintf(out, max, " waiting for parameters");
     else if (info->state == JOB_QUEUED && info->same_as)
         snprintf(out, max, " waits=job:%" PRIu64, info->same_as);
     else if (info->state == JOB_QUEUED)

@@ -70,15 +70,20 @@ int srs_find(const struct sector_size *size, const char *dir, const char *suffix
                       dirs[0], count > 1 ? " nor in " : "", count > 1 ? dirs[1] : "");
 }
 
-/* The marker is beside the file, or the key is the one everybody can forge proofs under. */
-static bool is_insecure(const char *path, const struct vk *vk)
+bool srs_is_marked(const char *path)
 {
     char marker[PATH_BYTES + 16];
     const char *dot = strrchr(path, '.');
 
     snprintf(marker, sizeof(marker), "%.*s%s", (int)(dot ? dot - path : (long)strlen(path)), path,
              MARKER);
-    return access(marker, F_OK) == 0 || setup_made(vk);
+    return access(marker, F_OK) == 0;
+}
+
+/* The marker is beside the file, or the key is the one everybody can forge proofs under. */
+static bool is_insecure(const char *path, const struct vk *vk)
+{
+    return srs_is_marked(path) || setup_made(vk);
 }
 
 /* ----------------------------------------------------------------------------------------- trust */

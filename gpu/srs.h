@@ -89,6 +89,9 @@ int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out,
 int srs_find(const struct sector_size *size, const char *dir, const char *suffix, char out[4096],
              struct errmsg *err);
 
+/* Is the marker of development parameters beside this file? */
+bool srs_is_marked(const char *path);
+
 /* The last of these. -ENOENT when neither variable is set to a path. */
 int srs_development_dir(char out[4096], struct errmsg *err);
 

@@ -165,7 +165,8 @@ wait "$front" 2>/dev/null
 # Parameters that have gone away since the job was accepted are waited for.
 mv "$tmp/params" "$tmp/away"
 start
-ok "it waits for parameters" wait_for 60 says "$mnt/status" "waits for parameters"
+ok "it waits for parameters" wait_for 60 says "$mnt/status" "2KiB: jobs wait for parameters"
+ok "and the job says so" says "$mnt/jobs/job.status" "waiting for parameters"
 mv "$tmp/away" "$tmp/params"
 ok "done in the end" wait_for 900 state_is job done
 ok "with a proof" wait_for 10 [ -s "$mnt/jobs/job.proof" ]

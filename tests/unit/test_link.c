@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,20 +38,51 @@ static int open_descriptors(void)
     return n;
 }
 
+/* A message of each type that says something. */
+static struct link_message sensible(uint32_t type)
+{
+    struct link_message m;
+
+    memset(&m, 0, sizeof(m)); /* padding too */
+    m.type = type;
+    if (type == LINK_HELLO)
+        m.hello = (struct link_hello){1, 2, 3, "cpu"};
+    if (type == LINK_WORK)
+        m.work = (struct link_work){7, 3, JOB_HIGH};
+    if (type == LINK_CANCEL)
+        m.cancel.job = 7;
+    if (type == LINK_STAGE)
+        m.stage = (struct link_stage){7, 3, PARTITION_LOADING, 100};
+    if (type == LINK_FAILED) {
+        m.failed.job = 7;
+        m.failed.code = -EIO;
+        strcpy(m.failed.text, "gr\xc3\xbc\xc3\x9f\x65: no luck");
+    }
+    if (type == LINK_STATUS)
+        m.status.resident_bytes = 5;
+    if (type == LINK_LOG_LEVEL)
+        m.log_level.level = 6;
+    if (type == LINK_DONE) {
+        m.done.job = 7;
+        m.done.partition = 3;
+        m.done.report.params = SRS_CHECKED;
+        m.done.report.msm_ms = 1.5;
+        strcpy(m.done.report.device, "cpu");
+    }
+    return m;
+}
+
 START_TEST(link__carries_every_type)
 {
     struct link_message in, out;
     int fd, memfd = memfd_create("c1", MFD_CLOEXEC);
 
     for (uint32_t type = LINK_HELLO; type <= LINK_STOP; type++) {
-        memset(&in, 0, sizeof(in));
-        in.type = type;
-        memset(&in.hello, 'a', 4);
+        in = sensible(type);
         ck_assert_int_eq(link_send(pair[0], &in, type == LINK_WORK ? memfd : -1), 0);
         ck_assert_int_eq(link_receive(pair[1], &out, &fd), 0);
         ck_assert_uint_eq(out.type, type);
-        if (type != LINK_STOP)
-            ck_assert_int_eq(memcmp(&out.hello, "aaaa", 4), 0);
+        ck_assert_mem_eq(&out, &in, sizeof(out));
         ck_assert_int_eq(fd >= 0, type == LINK_WORK);
         if (fd >= 0)
             close(fd);
@@ -156,13 +188,71 @@ END_TEST
 
 START_TEST(link_receive__strings_end)
 {
-    struct link_message m = {.type = LINK_FAILED}, out;
+    struct link_message m = {.type = LINK_FAILED, .failed.code = -EIO}, out;
     int fd;
 
     memset(m.failed.text, 'x', sizeof(m.failed.text));
     ck_assert_int_eq(link_send(pair[0], &m, -1), 0);
     ck_assert_int_eq(link_receive(pair[1], &out, &fd), 0);
     ck_assert_uint_eq(strlen(out.failed.text), sizeof(m.failed.text) - 1);
+}
+END_TEST
+
+START_TEST(link_receive__strings_are_one_line_of_text)
+{
+    struct link_message m = sensible(LINK_FAILED), out;
+    int fd;
+
+    strcpy(m.failed.text, "a\nb\x1b[2J\xff\xc3\xa4\xc2\x9b\x7f" "c");
+    ck_assert_int_eq(link_send(pair[0], &m, -1), 0);
+    ck_assert_int_eq(link_receive(pair[1], &out, &fd), 0);
+    ck_assert_str_eq(out.failed.text, "a?b?[2J?\xc3\xa4???c");
+}
+END_TEST
+
+static void refused(const struct link_message *m)
+{
+    struct link_message out;
+    int fd = -1;
+
+    ck_assert_int_eq(link_send(pair[0], m, -1), 0);
+    ck_assert_int_eq(link_receive(pair[1], &out, &fd), -EBADMSG);
+    ck_assert_int_eq(fd, -1);
+}
+
+START_TEST(link_receive__refuses_values_that_cannot_be)
+{
+    const double bad[] = {nan(""), INFINITY, -INFINITY, -1, 1e300};
+    struct link_message m;
+
+#define REFUSED(type, change)  \
+    do {                       \
+        m = sensible(type);    \
+        change;                \
+        refused(&m);           \
+    } while (0)
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        REFUSED(LINK_DONE, m.done.report.synthesis_ms = bad[i]);
+        REFUSED(LINK_DONE, m.done.report.transform_ms = bad[i]);
+        REFUSED(LINK_DONE, m.done.report.msm_ms = bad[i]);
+        REFUSED(LINK_DONE, m.done.report.verify_ms = bad[i]);
+        REFUSED(LINK_DONE, m.done.report.total_ms = bad[i]);
+        REFUSED(LINK_DONE, m.done.report.params_ms = bad[i]);
+    }
+    REFUSED(LINK_DONE, m.done.report.peak_bytes = UINT64_MAX);
+    REFUSED(LINK_DONE, m.done.report.params = SRS_UNCHECKED);
+    REFUSED(LINK_DONE, m.done.report.params = SRS_TRUSTS);
+    REFUSED(LINK_STAGE, m.stage.stage = 3);
+    REFUSED(LINK_STAGE, m.stage.percent = 101);
+    REFUSED(LINK_FAILED, m.failed.code = 0);
+    REFUSED(LINK_FAILED, m.failed.code = 5);
+    REFUSED(LINK_FAILED, m.failed.code = INT32_MIN);
+    REFUSED(LINK_HELLO, m.hello.node = -1);
+    REFUSED(LINK_HELLO, m.hello.threads = 0);
+    REFUSED(LINK_HELLO, m.hello.capacity = 0);
+    REFUSED(LINK_STATUS, m.status.resident_bytes = UINT64_MAX);
+    REFUSED(LINK_LOG_LEVEL, m.log_level.level = 8);
+#undef REFUSED
 }
 END_TEST
 
@@ -190,6 +280,8 @@ int main(void)
     tcase_add_test(tc, link_receive__refuses_rubbish_and_leaks_nothing);
     tcase_add_test(tc, link_receive__refuses_wrong_descriptors_and_closes_them);
     tcase_add_test(tc, link_receive__strings_end);
+    tcase_add_test(tc, link_receive__strings_are_one_line_of_text);
+    tcase_add_test(tc, link_receive__refuses_values_that_cannot_be);
     tcase_add_test(tc, link_send__refuses_an_unknown_type);
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);

@@ -184,7 +184,7 @@ START_TEST(jobs__state_follows_the_partitions)
     ck_assert_int_eq(js_state(js, "a"), JOB_SYNTHESIZING);
     ck_assert_int_gt(js_find(js, "a").started_ns, 0);
     second = take();
-    jobs_partition_stage(js->jobs, first.job, first.partition, PARTITION_PROVING);
+    jobs_partition_stage(js->jobs, first.job, first.partition, PARTITION_PROVING, 0);
     ck_assert_int_eq(js_state(js, "a"), JOB_PROVING);
     ck_assert_int_eq(finish(first, 7), 0);
     ck_assert_int_eq(js_state(js, "a"), JOB_SYNTHESIZING);
@@ -201,7 +201,7 @@ START_TEST(jobs__state_follows_the_partitions)
     ck_assert_int_eq(finish(first, 9), 0);
     jobs_partition_returned(js->jobs, second.job, second.partition);
     jobs_partition_failed(js->jobs, second.job, second.partition, -EIO, "late");
-    jobs_partition_stage(js->jobs, second.job, 99, PARTITION_PROVING);
+    jobs_partition_stage(js->jobs, second.job, 99, PARTITION_PROVING, 0);
     jobs_partition_failed(js->jobs, first.job, 99, -EIO, "nowhere");
     ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
     check_proof("a", 7);
@@ -320,6 +320,64 @@ END_TEST
 
 /* ---- parameters ---- */
 
+START_TEST(jobs__a_job_says_that_it_waits_for_parameters)
+{
+    uint64_t a = submit("a", 1);
+    struct partition_work first = take(), second = take();
+    struct job_info info;
+
+    ck_assert_int_eq(js_state(js, "a"), JOB_SYNTHESIZING);
+    jobs_partition_stage(js->jobs, a, first.partition, PARTITION_LOADING, 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_SYNTHESIZING); /* the second one is */
+    jobs_partition_stage(js->jobs, a, second.partition, PARTITION_LOADING, 34);
+    info = js_find(js, "a");
+    ck_assert_int_eq(info.state, JOB_QUEUED);
+    ck_assert(info.waits_for_params);
+    ck_assert_int_eq(info.params_percent, 34);
+    ck_assert_int_eq(info.node, 1);
+    size_t told = js->diary_len;
+    jobs_partition_stage(js->jobs, a, second.partition, PARTITION_LOADING, 35);
+    ck_assert_uint_eq(js->diary_len, told + 1); /* for who polls the status */
+    jobs_partition_stage(js->jobs, a, second.partition, PARTITION_SYNTHESIZING, 0);
+    info = js_find(js, "a");
+    ck_assert_int_eq(info.state, JOB_SYNTHESIZING);
+    ck_assert(!info.waits_for_params);
+    ck_assert_int_eq(info.params_percent, -1);
+    jobs_partition_returned(js->jobs, a, second.partition);
+    ck_assert_int_eq(js_find(js, "a").params_percent, 0); /* the first one's */
+    jobs_partition_returned(js->jobs, a, first.partition);
+    info = js_find(js, "a");
+    ck_assert_int_eq(info.state, JOB_QUEUED);
+    ck_assert(!info.waits_for_params);
+    ck_assert_int_eq(info.node, -1);
+}
+END_TEST
+
+START_TEST(jobs_hold_size__gives_out_nothing_of_that_size)
+{
+    const struct sector_size *size = sector_size_by_name("2KiB");
+    struct partition_work work;
+
+    submit("a", 1);
+    work = take();
+    ck_assert_ptr_eq(work.size, size);
+    jobs_hold_size(js->jobs, size, true);
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 1, &work), -EAGAIN);
+    ck_assert(!js_find(js, "a").waits_for_params); /* one is being proved */
+    jobs_partition_returned(js->jobs, work.job, 0);
+    ck_assert(js_find(js, "a").waits_for_params);
+    ck_assert_int_eq(js_find(js, "a").params_percent, -1);
+    submit("b", 2);
+    ck_assert(js_find(js, "b").waits_for_params);
+    jobs_hold_size(js->jobs, sector_size_by_name("8MiB"), true);
+    jobs_hold_size(js->jobs, size, false);
+    ck_assert(!js_find(js, "a").waits_for_params && !js_find(js, "b").waits_for_params);
+    js_prove_all(js);
+    check_proof("a", 7);
+    check_proof("b", 7);
+}
+END_TEST
+
 static uint8_t current; /* what the parameters of now begin with; 0: nobody knows */
 
 static int say_current(void *ctx, const struct sector_size *size,
@@ -422,7 +480,7 @@ START_TEST(jobs__a_follower_takes_over)
     ck_assert(!jobs_cancelled(js->jobs, a)); /* its engines work on for the others */
     ck_assert_int_eq(jobs_get(js->jobs, a, &info), 0);
     ck_assert_int_eq(info.state, JOB_CANCELLED);
-    jobs_partition_stage(js->jobs, second.job, second.partition, PARTITION_PROVING);
+    jobs_partition_stage(js->jobs, second.job, second.partition, PARTITION_PROVING, 0);
     ck_assert_int_eq(js_state(js, "b"), JOB_PROVING);
     ck_assert_int_eq(finish(second, 7), 0); /* under the old id */
     ck_assert_uint_eq(partitions_done("b"), 2);
@@ -662,7 +720,7 @@ static void user_let_go(struct user *u)
     struct partition_work w = u->held[--u->held_len];
     uint8_t proof[192];
 
-    jobs_partition_stage(js->jobs, w.job, w.partition, PARTITION_PROVING);
+    jobs_partition_stage(js->jobs, w.job, w.partition, PARTITION_PROVING, 0);
     if (!pick(u, 60))
         jobs_partition_failed(js->jobs, w.job, w.partition, -EIO, "bad luck");
     else if (jobs_cancelled(js->jobs, w.job) || !pick(u, 8))
@@ -763,6 +821,8 @@ int main(void)
     tcase_add_test(tc, jobs__journalled_partitions_outlive_a_restart);
     tcase_add_test(tc, jobs__partitions_of_other_parameters_are_proved_again);
     tcase_add_test(tc, jobs__one_content_is_one_computation);
+    tcase_add_test(tc, jobs__a_job_says_that_it_waits_for_parameters);
+    tcase_add_test(tc, jobs_hold_size__gives_out_nothing_of_that_size);
     tcase_add_test(tc, jobs__what_other_parameters_proved_is_forgotten_at_the_start);
     tcase_add_test(tc, jobs__a_proof_is_taken_over_only_with_the_same_parameters);
     tcase_add_test(tc, jobs__a_follower_takes_over);

@@ -127,7 +127,7 @@ static void prove(struct job_store *js, unsigned count)
 
     while (count-- > 0 && jobs_take_partition(js->jobs, 1, &work) == 0) {
         close(work.c1_fd);
-        jobs_partition_stage(js->jobs, work.job, work.partition, PARTITION_PROVING);
+        jobs_partition_stage(js->jobs, work.job, work.partition, PARTITION_PROVING, 0);
         js_fill_proof(proof, 7, work.partition);
         int ret = jobs_partition_done(js->jobs, work.job, work.partition, proof, &report);
         told(js, "partition done");

@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +27,9 @@ static struct {
     enum fate fate[PARTITIONS];
     uint32_t takes[PARTITIONS], returned, stages, write_refusals;
     bool cancelled;
+    bool held[2]; /* partitions of even numbers are of the first size, of odd ones of the second */
+    uint32_t holds;
+    unsigned percent; /* the last */
     size_t len;
     int code;
     char text[512];
@@ -38,10 +42,11 @@ int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out)
     (void)jobs, (void)node;
     pthread_mutex_lock(&table.lock);
     for (uint32_t k = 0; k < table.len && ret < 0 && !table.cancelled; k++)
-        if (table.fate[k] == WAITING) {
+        if (table.fate[k] == WAITING && !table.held[k % 2]) {
             table.fate[k] = TAKEN;
             table.takes[k]++;
-            *out = (struct partition_work){1, k, JOB_NORMAL, memfd_create("c1", MFD_CLOEXEC)};
+            *out = (struct partition_work){1, k, JOB_NORMAL, &sector_sizes[k % 2],
+                                           memfd_create("c1", MFD_CLOEXEC)};
             ret = 0;
         }
     pthread_mutex_unlock(&table.lock);
@@ -49,11 +54,24 @@ int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out)
 }
 
 void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,
-                          enum partition_stage stage)
+                          enum partition_stage stage, unsigned percent)
 {
-    (void)jobs, (void)job, (void)partition, (void)stage;
+    (void)jobs, (void)job, (void)partition;
     pthread_mutex_lock(&table.lock);
-    table.stages++;
+    if (stage == PARTITION_LOADING)
+        table.percent = percent;
+    else
+        table.stages++;
+    pthread_mutex_unlock(&table.lock);
+}
+
+void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, bool held)
+{
+    (void)jobs;
+    ck_assert_uint_lt((size_t)(size - sector_sizes), 2);
+    pthread_mutex_lock(&table.lock);
+    table.holds += held;
+    table.held[size - sector_sizes] = held;
     pthread_mutex_unlock(&table.lock);
 }
 
@@ -155,34 +173,13 @@ static void wait_until(bool (*condition)(void))
 
 /* ---- engines ---- */
 
+static const char *marker_path;
+
 static void send_hello(void)
 {
     struct link_message m = {.type = LINK_HELLO,
                              .hello = {.threads = 1, .capacity = 2, .device = "made up"}};
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
-}
-
-static void answer(const char *mode, const struct link_work *w)
-{
-    struct link_message m = {.type = LINK_STAGE, .stage = {w->job, w->partition, PARTITION_PROVING}};
-
-    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
-    memset(&m, 0, sizeof(m));
-    if (strcmp(mode, "fail") == 0 || strncmp(mode, "no-", 3) == 0) {
-        m.type = LINK_FAILED;
-        m.failed = (struct link_failed){w->job, w->partition, -EILSEQ, "made to fail"};
-        if (strcmp(mode, "no-memory") == 0)
-            m.failed.code = -ENOMEM;
-        if (strcmp(mode, "no-params") == 0)
-            m.failed.code = -ENOKEY;
-    } else {
-        m.type = LINK_DONE;
-        m.done = (struct link_done){.job = w->job, .partition = w->partition};
-        m.done.proof[0] = (uint8_t)w->partition;
-    }
-    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
-    if (strcmp(mode, "twice") == 0)
-        link_send(SUPERVISOR_ENGINE_FD, &m, -1);
 }
 
 static void on_cancel(const struct link_cancel *c)
@@ -203,6 +200,41 @@ static bool is_second_life(const char *marker)
     return false;
 }
 
+static void answer(const char *mode, const struct link_work *w)
+{
+    struct link_message m = {.type = LINK_STAGE,
+                             .stage = {w->job, w->partition, PARTITION_LOADING, 34}};
+    bool no_params = strncmp(mode, "no-params", 9) == 0 && w->partition % 2 == 0 &&
+                     access(marker_path, F_OK) != 0;
+
+    if (strncmp(mode, "no-params", 9) == 0)
+        link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+    m.stage = (struct link_stage){w->job, w->partition, PARTITION_PROVING, 0};
+    if (!no_params)
+        link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+    memset(&m, 0, sizeof(m));
+    if (strcmp(mode, "fail") == 0 || strcmp(mode, "no-memory") == 0 || no_params) {
+        m.type = LINK_FAILED;
+        m.failed = (struct link_failed){w->job, w->partition, -EILSEQ, "made to fail"};
+        if (strcmp(mode, "no-memory") == 0)
+            m.failed.code = -ENOMEM;
+        if (no_params)
+            m.failed.code = -ENOKEY;
+    } else {
+        m.type = LINK_DONE;
+        m.done = (struct link_done){
+            .job = w->job, .partition = w->partition, .report.params = SRS_CHECKED};
+        m.done.proof[0] = (uint8_t)w->partition;
+        if (strcmp(mode, "nan") == 0 && !is_second_life(marker_path))
+            m.done.report.msm_ms = nan("");
+        if (strcmp(mode, "other-node") == 0 && !is_second_life(marker_path))
+            m.done.report.node = 1;
+    }
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+    if (strcmp(mode, "twice") == 0)
+        link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
 static int engine_main(const char *mode, const char *marker)
 {
     struct link_message m;
@@ -210,7 +242,10 @@ static int engine_main(const char *mode, const char *marker)
 
     if (strcmp(mode, "die-at-start") == 0 && !is_second_life(marker))
         return 3;
+    marker_path = marker;
     if (strcmp(mode, "mute") != 0)
+        send_hello();
+    if (strcmp(mode, "hello-twice") == 0 && !is_second_life(marker))
         send_hello();
     if (strcmp(mode, "rubbish") == 0 && !is_second_life(marker))
         return write(SUPERVISOR_ENGINE_FD, "rubbish", 7) == 7 ? (pause(), 1) : 1;
@@ -260,12 +295,16 @@ static void setup(void)
     ck_assert_int_eq(supervisor_create(&sup, NULL), 0);
 }
 
+static uint32_t params_retry_ms = 20;
+static uint64_t say_stamp(void *ctx, const struct sector_size *size);
+
 static void begin(const char *mode, size_t partitions, uint32_t silence_ms)
 {
     static const int node = 0;
     struct sched_options opt = {.supervisor = sup, .engine_argv = argv, .nodes = &node,
                                 .nodes_len = 1, .silence_ms = silence_ms, .journal_retry_ms = 20,
-                                .params_retry_ms = 20,
+                                .params_retry_ms = params_retry_ms,
+                                .params_stamp = say_stamp,
                                 .event = note_event};
 
     argv[0] = self;
@@ -376,22 +415,75 @@ START_TEST(sched__a_partition_that_cannot_be_proved_fails_at_once)
 }
 END_TEST
 
-START_TEST(sched__missing_parameters_are_waited_for_but_not_for_ever)
+static uint64_t stamp;
+
+static uint64_t say_stamp(void *ctx, const struct sector_size *size)
+{
+    (void)ctx, (void)size;
+    return stamp;
+}
+
+static bool odd_ones_are_done(void)
+{
+    return count(DONE) == table.len / 2;
+}
+
+static bool held_again(void)
+{
+    pthread_mutex_lock(&table.lock);
+    bool yes = table.holds >= 2 && table.held[0];
+    pthread_mutex_unlock(&table.lock);
+    return yes;
+}
+
+static void touch_marker(void)
+{
+    FILE *f = fopen(marker, "w");
+
+    ck_assert_ptr_nonnull(f);
+    fclose(f);
+}
+
+/* They hold up the partitions of their size, and nothing else, however long it takes. */
+START_TEST(sched__missing_parameters_are_waited_for)
 {
     static struct sched_status st;
 
-    begin("no-params", 1, 0);
+    begin("no-params", PARTITIONS, 0);
+    wait_until(odd_ones_are_done);
+    wait_until(held_again); /* after a pause it is tried again */
     for (int ms = 0; ms < WAIT_MS; ms++) {
         sched_status(sched, &st);
-        if (st.engines[0].waits_for[0])
+        if (st.holds_len > 0)
             break;
         usleep(1000);
     }
-    ck_assert_str_eq(st.engines[0].waits_for, "made to fail");
-    ck_assert_int_le(st.engines[0].retry_in_ms, 20);
-    wait_until(one_failed);
+    ck_assert_uint_eq(st.holds_len, 1);
+    ck_assert_str_eq(st.holds[0].size->name, "2KiB");
+    ck_assert_str_eq(st.holds[0].why, "made to fail");
+    ck_assert_ptr_nonnull(
+        strstr(events, "engine node=0 waits for parameters of 2KiB: made to fail\n"));
+    ck_assert_uint_eq(count(FAILED), 0);
+    touch_marker();
+    wait_until(all_done);
     end();
-    ck_assert_uint_eq(table.takes[0], SCHED_PARAMS_TRIES);
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.holds_len, 0);
+    ck_assert_uint_eq(table.percent, 34);
+}
+END_TEST
+
+/* The pause of a minute ends when the files change. */
+START_TEST(sched__changed_parameters_are_tried_at_once)
+{
+    params_retry_ms = 60000;
+    begin("no-params", 2, 0);
+    wait_until(odd_ones_are_done);
+    touch_marker();
+    stamp = 1;
+    wait_until(all_done);
+    end();
+    ck_assert_uint_eq(table.holds, 1);
 }
 END_TEST
 
@@ -437,9 +529,14 @@ END_TEST
 
 START_TEST(sched__an_engine_that_talks_rubbish_is_replaced)
 {
-    begin("rubbish", 3, 0);
+    static const char *const modes[] = {"rubbish", "nan", "other-node", "hello-twice"};
+    static struct sched_status st;
+
+    begin(modes[_i], 3, 0);
     wait_until(all_done);
     end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.engines[0].deaths, 1);
 }
 END_TEST
 
@@ -500,11 +597,12 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
     tcase_add_test(tc, sched__a_partition_that_cannot_be_proved_fails_at_once);
-    tcase_add_test(tc, sched__missing_parameters_are_waited_for_but_not_for_ever);
+    tcase_add_test(tc, sched__missing_parameters_are_waited_for);
+    tcase_add_test(tc, sched__changed_parameters_are_tried_at_once);
     tcase_add_test(tc, sched__a_full_disk_delays_the_result_and_loses_nothing);
     tcase_add_test(tc, sched__a_cancelled_job_leaves_the_engine);
     tcase_add_loop_test(tc, sched__a_silent_engine_is_killed, 0, 2);
-    tcase_add_test(tc, sched__an_engine_that_talks_rubbish_is_replaced);
+    tcase_add_loop_test(tc, sched__an_engine_that_talks_rubbish_is_replaced, 0, 4);
     tcase_add_test(tc, sched__a_result_given_twice_counts_once);
     tcase_add_test(tc, sched_stop__returns_what_an_engine_holds);
     tcase_add_test(tc, sched__a_missing_engine_program_is_reported);

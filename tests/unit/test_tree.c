@@ -440,6 +440,14 @@ START_TEST(tree_render__status_lines)
     f->info.state = JOB_QUEUED;
     f->info.partitions = 10;
     check_text(tree_job_ino(1, TREE_STATUS), "queued 0/10 waits=engine\n");
+    f->info.waits_for_params = true;
+    f->info.params_percent = -1;
+    check_text(tree_job_ino(1, TREE_STATUS), "queued 0/10 waiting for parameters\n");
+    f->info.params_percent = 34;
+    f->info.node = 1;
+    check_text(tree_job_ino(1, TREE_STATUS), "queued 0/10 node=1 waiting for parameters 34%\n");
+    f->info.waits_for_params = false;
+    f->info.node = -1;
     f->info.same_as = 12;
     check_text(tree_job_ino(1, TREE_STATUS), "queued 0/10 waits=job:12\n");
     f->info.state = JOB_PROVING;

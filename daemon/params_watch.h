@@ -1,0 +1,25 @@
+/*
+ * What the front knows of parameter files: where they are, whose they are, whether they can be loaded at all. It
+ * looks at heads and lengths, never at points, and remembers what it saw for as long as the file is the same.
+ *
+ * Any thread.
+ */
+#ifndef DAEMON_PARAMS_WATCH_H
+#define DAEMON_PARAMS_WATCH_H
+
+#include "gpu/srs.h"
+
+struct params_watch;
+
+/* `dir` (NULL or empty: the search order of srs_find) and `memory` (as in srs_options) are borrowed. 0 or -ENOMEM. */
+int params_watch_create(const char *dir, const char *memory, struct params_watch **out);
+void params_watch_destroy(struct params_watch *w);
+
+/* As srs_look. */
+int params_watch_look(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
+                      struct errmsg *err);
+
+/* Another number whenever the file that would be loaded is another one: gone, come, written, linked, its marker too. */
+uint64_t params_watch_stamp(struct params_watch *w, const struct sector_size *size);
+
+#endif

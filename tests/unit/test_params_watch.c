@@ -1,0 +1,230 @@
+/*
+ * Parameter files as the front sees them. A file of the right length with the right counts costs nothing: it is sparse, and
+ * its head is that of a real key (tests/vectors/vk).
+ */
+#include "daemon/params_watch.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu/trusted.h"
+#include "tests/lib/files.h"
+#include "tests/lib/suite.h"
+
+#define DEVELOPMENT_SIZE "2KiB" /* whose key in tests/vectors/vk is of the development parameters */
+
+static char dir[64], params[512], marker[512], memory[128];
+static const struct sector_size *size;
+static struct params_watch *watch;
+
+static void put(int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    ck_assert_int_eq(pwrite_full(fd, bytes, len, offset), 0);
+}
+
+/* Counts at their places and points of zeros: nothing that could be proved with. */
+static void make_params(void)
+{
+    struct srs_counts c;
+    char vk_path[512], id[SECTOR_CACHE_ID_MAX];
+    size_t vk_len;
+
+    srs_counts(size, &c);
+    sector_cache_id(size, id);
+    snprintf(vk_path, sizeof(vk_path), "tests/vectors/vk/%s.vk", id);
+    uint8_t *vk = file_read(vk_path, &vk_len);
+    const struct {
+        size_t len, bytes;
+    } sections[] = {{c.h, 96}, {c.l, 96}, {c.a, 96}, {c.b, 96}, {c.b, 192}};
+    uint64_t at = vk_len;
+    int fd = open(params, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+    ck_assert_int_ge(fd, 0);
+    put(fd, vk, vk_len, 0);
+    for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+        uint8_t count[4];
+        store_be32(count, (uint32_t)sections[i].len);
+        put(fd, count, sizeof(count), at);
+        at += 4 + (uint64_t)sections[i].len * sections[i].bytes;
+    }
+    ck_assert_int_eq(ftruncate(fd, (off_t)at), 0);
+    close(fd);
+    free(vk);
+}
+
+static void setup(void)
+{
+    char id[SECTOR_CACHE_ID_MAX];
+
+    strcpy(dir, "/tmp/proofd-watch-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    size = sector_size_by_name(DEVELOPMENT_SIZE);
+    sector_cache_id(size, id);
+    snprintf(params, sizeof(params), "%s/%s.params", dir, id);
+    snprintf(marker, sizeof(marker), "%s/%s.insecure", dir, id);
+    snprintf(memory, sizeof(memory), "%s/memory", dir);
+    ck_assert_int_eq(params_watch_create(dir, memory, &watch), 0);
+}
+
+static void teardown(void)
+{
+    char command[128];
+
+    params_watch_destroy(watch);
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static int look(struct srs_look *out, struct errmsg *err)
+{
+    return params_watch_look(watch, size, out, err);
+}
+
+static void says(int wanted, const char *text)
+{
+    struct srs_look seen;
+    struct errmsg err = {""};
+
+    ck_assert_int_eq(look(&seen, &err), wanted);
+    ck_assert_msg(strstr(err.text, text), "'%s' does not say '%s'", err.text, text);
+    ck_assert_int_eq(look(&seen, &err), wanted); /* from memory too */
+    ck_assert_msg(strstr(err.text, text), "'%s' does not say '%s'", err.text, text);
+}
+
+static enum srs_trust trust(void)
+{
+    struct srs_look seen;
+    struct errmsg err = {""};
+
+    ck_assert_msg(look(&seen, &err) == 0, "%s", err.text);
+    ck_assert_str_eq(seen.path, params);
+    return seen.trust;
+}
+
+START_TEST(params_watch__follows_a_file_that_comes_changes_and_goes)
+{
+    uint64_t before = params_watch_stamp(watch, size), now;
+
+    says(-ENOENT, dir);
+    make_params();
+    now = params_watch_stamp(watch, size);
+    ck_assert_uint_ne(now, before);
+    ck_assert_uint_eq(params_watch_stamp(watch, size), now);
+    ck_assert_int_eq(trust(), SRS_INSECURE); /* the key says so */
+    ck_assert_int_eq(truncate(params, 1000000), 0);
+    says(-EBADMSG, "ends inside the count of l");
+    ck_assert_uint_ne(params_watch_stamp(watch, size), now);
+    struct stat st;
+    make_params();
+    ck_assert_int_eq(stat(params, &st), 0);
+    ck_assert_int_eq(truncate(params, st.st_size + 1), 0);
+    says(-EBADMSG, "bytes, the circuit wants");
+    ck_assert_int_eq(truncate(params, 100), 0);
+    says(-EBADMSG, "ends inside");
+    make_params();
+    ck_assert_int_eq(trust(), SRS_INSECURE);
+    ck_assert_int_eq(unlink(params), 0);
+    says(-ENOENT, dir);
+    ck_assert_uint_eq(params_watch_stamp(watch, size), before);
+    ck_assert_int_eq(mkdir(params, 0700), 0);
+    says(-EBADMSG, "not a regular file");
+}
+END_TEST
+
+static void overwrite(uint64_t offset, const void *bytes, size_t len)
+{
+    int fd = open(params, O_WRONLY);
+
+    ck_assert_int_ge(fd, 0);
+    put(fd, bytes, len, offset);
+    close(fd);
+}
+
+START_TEST(params_watch__says_what_is_wrong_with_the_head)
+{
+    uint8_t bytes[96] = {0};
+
+    make_params();
+    bytes[95] = 1; /* (0, 1) is no point */
+    overwrite(0, bytes, sizeof(bytes));
+    says(-EBADMSG, "alpha_g1");
+    make_params();
+    overwrite(864, "\0\0\0\1", 4);
+    says(-EBADMSG, "ic has 1 points");
+    make_params();
+    struct srs_counts c;
+    srs_counts(size, &c);
+    overwrite(vk_bytes(c.ic), "\0\0\0\7", 4);
+    says(-EBADMSG, "h has 7 points");
+}
+END_TEST
+
+/* Makes alpha another one, so that the key is nobody's development key. */
+static void make_it_strange(void)
+{
+    uint8_t beta[96];
+    int fd = open(params, O_RDWR);
+
+    ck_assert_int_eq(pread_full(fd, beta, sizeof(beta), 96), 0);
+    put(fd, beta, sizeof(beta), 0);
+    close(fd);
+}
+
+/* As srs_open does after it has looked at everything. */
+static void remember(const char *digest)
+{
+    struct trusted_file file;
+    struct srs_counts c;
+    uint8_t whole[64];
+
+    srs_counts(size, &c);
+    uint8_t *head = malloc(vk_bytes(c.ic));
+    int fd = open(params, O_RDONLY);
+    ck_assert_int_eq(pread_full(fd, head, vk_bytes(c.ic), 0), 0);
+    ck_assert_int_eq(fstat(fd, &file.st), 0);
+    close(fd);
+    ck_assert_int_eq(EVP_Digest(head, vk_bytes(c.ic), whole, NULL, EVP_blake2b512(), NULL), 1);
+    free(head);
+    memcpy(file.head_digest, whole, sizeof(file.head_digest));
+    ck_assert_int_eq(hex_decode(file.digest, digest, sizeof(file.digest)), 0);
+    ck_assert_int_eq(trusted_remember(memory, &file, params, NULL), 0);
+}
+
+START_TEST(params_watch__nothing_is_believed_that_nobody_checked)
+{
+    make_params();
+    make_it_strange();
+    ck_assert_int_eq(trust(), SRS_UNCHECKED);
+    remember("00112233445566778899aabbccddeeff");
+    ck_assert_int_eq(trust(), SRS_CHECKED); /* seen though the file is the same */
+    ck_assert_int_eq(fclose(fopen(marker, "w")), 0);
+    ck_assert_int_eq(trust(), SRS_INSECURE);
+    ck_assert_int_eq(unlink(marker), 0);
+    ck_assert_int_eq(trust(), SRS_CHECKED);
+    make_params();
+    make_it_strange();
+    remember(sector_params_digest(size));
+    ck_assert_int_eq(trust(), SRS_DIGEST);
+    ck_assert_int_eq(truncate(params, 0), 0);
+    says(-EBADMSG, "ends inside");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("params_watch");
+    TCase *tc = tcase_create("params_watch");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, params_watch__follows_a_file_that_comes_changes_and_goes);
+    tcase_add_test(tc, params_watch__says_what_is_wrong_with_the_head);
+    tcase_add_test(tc, params_watch__nothing_is_believed_that_nobody_checked);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}
