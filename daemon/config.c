@@ -281,8 +281,12 @@ static int walk_argument(struct command_line *cl, int *i, struct errmsg *err)
 {
     const char *arg = cl->argv[*i];
     struct argument a = {"", NULL};
-    int ret = split_argument(arg, &a, err);
 
+    if (strcmp(arg, "-h") == 0 || strcmp(arg, "help") == 0) {
+        cl->action = CONFIG_HELP;
+        return 0;
+    }
+    int ret = split_argument(arg, &a, err);
     if (ret < 0)
         return ret;
     if (!a.value && action_of(a.name, &cl->action))

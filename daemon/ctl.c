@@ -14,42 +14,49 @@
 
 static const struct ctl_command commands[] = {
     {"setup", "SIZE", "make the insecure development parameters of a sector size",
-     "SIZE is 2KiB, 8MiB, 512MiB, 32GiB or 64GiB. The parameters are made from published labels: whoever\n"
-     "knows them can forge proofs, so they are for development alone, and a marker beside the file says\n"
-     "so. Parameters that are there already are kept. Without --params they go where proofd and proofctl\n"
-     "look for development parameters: proofd/params-insecure in $XDG_DATA_HOME or ~/.local/share.\n",
-     CTL_PARAMS | CTL_THREADS | CTL_JSON, 1, 1, ctl_setup},
+     "SIZE is 2KiB, 8MiB, 512MiB, 32GiB or 64GiB. The parameters are made from published labels: "
+     "whoever\n"
+     "knows them can forge proofs, so they are for development alone, and a marker beside the file "
+     "says\n"
+     "so. Parameters that are there already are kept; files without the marker are never "
+     "overwritten.\n",
+     "they are there", NULL, "they could not be made", CTL_PARAMS_TO | CTL_THREADS | CTL_JSON, 1, 1,
+     ctl_setup},
     {"prove", "C1", "prove a C1 file in this process, without the service",
-     "C1 is a C1 file in any form. The proof is verified before it is written; FILE appears whole or not\n"
-     "at all, as raw bytes when its name ends in .bin, else as lower-case hex and a newline.\n"
-     "Exit status: 0 proved, 1 not proved (bad C1, no parameters, no memory), 2 wrong usage.\n",
+     "C1 is a C1 file in any form. The proof is verified before it is written. FILE appears whole "
+     "or not\n"
+     "at all, as raw bytes when its name ends in .bin, else as lower-case hex and a newline.\n",
+     "proved", "not proved: C1 is none or a wrong one",
+     "a file or the parameters are missing, FILE cannot be written",
      CTL_PARAMS | CTL_THREADS | CTL_OUTPUT | CTL_JSON, 1, 1, ctl_prove},
     {"verify", "C1 PROOF", "check a proof against a C1 file",
-     "PROOF is hex or raw, whichever its content is. Prints `valid` or `invalid`. The verifying key is\n"
-     "enough, the parameters themselves are not needed.\n"
-     "Exit status: 0 valid, 1 invalid, 2 could not tell (a file is missing or is no C1, no key).\n",
-     CTL_PARAMS | CTL_JSON, 2, 2, ctl_verify},
+     "PROOF is hex or raw, whichever its content is. Prints `valid` or `invalid`. The verifying "
+     "key is\n"
+     "enough, the parameters themselves are not needed.\n",
+     "valid", "invalid", "a file or the key is missing, or C1 is none", CTL_PARAMS | CTL_JSON, 2, 2,
+     ctl_verify},
     {"inspect", "FILE", "say what a file is, and whether it is right",
-     "FILE is a C1 in any form, a parameter file, a verifying key or a proof; which of them is found out\n"
-     "by its content. All checks of a C1 are made, Merkle paths and labels included.\n"
-     "Exit status: 0 known and right, 1 broken or unknown, 2 cannot be read.\n",
-     CTL_THREADS | CTL_JSON, 1, 1, ctl_inspect},
+     "FILE is a C1 in any form, a parameter file, a verifying key or a proof; which of them is "
+     "found out\n"
+     "by its content. All checks of a C1 are made, Merkle paths and labels included.\n",
+     "known and right", "broken or unknown", "cannot be read", CTL_THREADS | CTL_JSON, 1, 1,
+     ctl_inspect},
     {"submit", "FILE", "hand a C1 file to the service",
-     "Does what `cp FILE MOUNT/jobs/NAME` does, and says why when the file is refused. FILE may be -.\n"
-     "NAME is that of FILE unless given; it waits while the queue is full.\n"
-     "Exit status: 0 accepted (with --wait: proved), 1 refused (with --wait: failed or cancelled too),\n"
-     "2 no service there, or wrong usage.\n",
-     CTL_MOUNT | CTL_NAME | CTL_WAIT | CTL_JSON, 1, 1, ctl_submit},
-    {"wait", "NAME...", "wait until jobs have ended",
-     "Prints a line for each job as it ends.\n"
-     "Exit status: 0 all done, 1 one has failed or was cancelled, 2 no such job, or no service there.\n",
+     "Does what `cp FILE MOUNT/jobs/NAME` does, and says why when the file is refused. FILE may be "
+     "-.\n"
+     "NAME is that of FILE unless given; it waits while the queue is full.\n",
+     "accepted; with --wait: proved", "refused; with --wait: failed or cancelled too",
+     "FILE or the service is missing, or has no room", CTL_MOUNT | CTL_NAME | CTL_WAIT | CTL_JSON,
+     1, 1, ctl_submit},
+    {"wait", "NAME...", "wait until jobs have ended", "Prints a line for each job as it ends.\n",
+     "all done", "one has failed, was refused or was cancelled", "no such job, or no service",
      CTL_MOUNT | CTL_JSON, 1, SIZE_MAX, ctl_wait},
     {"status", "[NAME]...", "show the service, or jobs",
-     "Exit status: 0 shown, 2 no such job, or no service there.\n", CTL_MOUNT | CTL_JSON, 0, SIZE_MAX,
-     ctl_status},
+     "With --json and no NAME: every job, an object a line.\n", "shown, whatever it is", NULL,
+     "no such job, or no service", CTL_MOUNT | CTL_JSON, 0, SIZE_MAX, ctl_status},
     {"cancel", "NAME...", "cancel jobs that have not ended",
-     "Exit status: 0 all cancelled, 1 one has ended already or is not yours, 2 no such job, or no service\n"
-     "there.\n",
+     "A job that was cancelled is forgotten: of a second time there is no such job.\n",
+     "all cancelled", "one has ended already or is not yours", "no such job, or no service",
      CTL_MOUNT | CTL_JSON, 1, SIZE_MAX, ctl_cancel},
 };
 
@@ -62,12 +69,15 @@ static const struct {
     {"--params", CTL_PARAMS, "DIR",
      "Groth16 parameters [$FIL_PROOFS_PARAMETER_CACHE or\n"
      "/var/tmp/filecoin-proof-parameters, then those of setup]"},
+    {"--params", CTL_PARAMS_TO, "DIR",
+     "where they go [proofd/params-insecure in $XDG_DATA_HOME or\n"
+     "~/.local/share, where all commands and proofd look]"},
     {"--mount", CTL_MOUNT, "DIR", "where the service is mounted [" DEFAULT_MOUNT "]"},
-    {"-o", CTL_OUTPUT, "FILE", "where the proof goes"},
-    {"--name", CTL_NAME, "NAME", "name of the job"},
+    {"-o", CTL_OUTPUT, "FILE", "where the proof goes [standard output, as hex]"},
+    {"--name", CTL_NAME, "NAME", "name of the job [that of FILE]"},
     {"--wait", CTL_WAIT, NULL, "wait until the job has ended"},
     {"--threads", CTL_THREADS, "N", "threads that work [one for each CPU]"},
-    {"--json", CTL_JSON, NULL, "answer in JSON, an object a line"},
+    {"--json", CTL_JSON, NULL, "answer in JSON, an object a line; errors too: {\"error\":...}"},
 };
 
 static void print_usage(FILE *out)
@@ -75,7 +85,10 @@ static void print_usage(FILE *out)
     fputs("Usage: proofctl COMMAND [OPTION]... ARGUMENT...\n\n", out);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("\nproofctl COMMAND --help tells more; proofctl --version prints the version.\n", out);
+    fputs("\nproofctl help COMMAND tells more; proofctl --version prints the version.\n"
+          "Exit status of all: 0 yes or done, 1 the answer is no, 2 no answer: wrong usage, or "
+          "something is missing.\n",
+          out);
 }
 
 static void print_help(const struct ctl_command *c)
@@ -95,7 +108,11 @@ static void print_help(const struct ctl_command *c)
         }
         putchar('\n');
     }
-    printf("  %-16s print this help\n\n%s", "--help", c->help);
+    printf("  %-16s print this help; so do -h and proofctl help %s\n\n%sExit status: 0 %s",
+           "--help", c->name, c->help, c->yes);
+    if (c->no)
+        printf(";\n1 %s", c->no);
+    printf(";\n2 %s, or wrong usage.\n", c->cannot);
 }
 
 static int set_option(struct ctl_args *args, enum ctl_option_bit bit, const char *value)
@@ -104,6 +121,7 @@ static int set_option(struct ctl_args *args, enum ctl_option_bit bit, const char
 
     switch (bit) {
     case CTL_PARAMS:
+    case CTL_PARAMS_TO:
         args->params = value;
         return 0;
     case CTL_MOUNT:
@@ -140,13 +158,18 @@ struct command_line {
     bool help;
 };
 
+static bool is_help(const char *arg)
+{
+    return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
 /* Takes argv[*i], with its value if it has one. */
 static int take_option(struct command_line *cl, char **argv, int *i)
 {
     const char *arg = argv[*i];
     size_t name_len = arg[1] == '-' ? strcspn(arg, "=") : strlen(arg);
 
-    if (strcmp(arg, "--help") == 0) {
+    if (is_help(arg)) {
         cl->help = true;
         return 0;
     }
@@ -189,10 +212,19 @@ static int parse(struct command_line *cl, char **argv)
     return 0;
 }
 
+/* Before anything can go wrong. */
+static void choose_language(const struct ctl_command *c, char **argv)
+{
+    for (; *argv && strcmp(*argv, "--") != 0; argv++)
+        if ((c->options & CTL_JSON) && strcmp(*argv, "--json") == 0)
+            ctl_say_in_json();
+}
+
 static int run(struct command_line *cl, char **argv)
 {
     const struct ctl_command *c = cl->command;
 
+    choose_language(c, argv);
     if (parse(cl, argv) < 0)
         return CTL_CANNOT;
     if (cl->help) {
@@ -200,38 +232,67 @@ static int run(struct command_line *cl, char **argv)
         return CTL_OK;
     }
     if (cl->args.operands_len < c->operands_min || cl->args.operands_len > c->operands_max)
-        return ctl_fail(CTL_CANNOT, "usage: proofctl %s [OPTION]... %s", c->name, c->usage);
-    int code = c->run(&cl->args);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return ctl_fail(CTL_CANNOT, "cannot write the answer");
-    return code;
+        return ctl_fail(CTL_CANNOT, "usage: proofctl %s [OPTION]... %s (see proofctl help %s)",
+                        c->name, c->usage, c->name);
+    return c->run(&cl->args);
 }
 
-int main(int argc, char **argv)
+static const struct ctl_command *find_command(const char *name)
 {
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    if (name)
+        ctl_fail(0, "unknown command '%s'", name);
+    print_usage(stderr);
+    return CTL_CANNOT;
+}
+
+static int help_about(const char *name)
+{
+    const struct ctl_command *c = name ? find_command(name) : NULL;
+
+    if (name && !c)
+        return unknown_command(name);
+    if (c)
+        print_help(c);
+    else
+        print_usage(stdout);
+    return CTL_OK;
+}
+
+static int run_command(int argc, char **argv)
+{
+    const char *name = argc >= 2 ? argv[1] : NULL;
     struct command_line cl = {.args = {.mount = DEFAULT_MOUNT}};
 
-    if (argc >= 2 && strcmp(argv[1], "--help") == 0) {
-        print_usage(stdout);
-        return CTL_OK;
-    }
-    if (argc >= 2 && strcmp(argv[1], "--version") == 0) {
-        puts("proofctl " PROOFD_VERSION);
-        return CTL_OK;
-    }
-    for (size_t i = 0; argc >= 2 && i < ARRAY_LEN(commands); i++)
-        if (strcmp(commands[i].name, argv[1]) == 0)
-            cl.command = &commands[i];
-    if (!cl.command) {
-        if (argc >= 2)
-            ctl_fail(0, "unknown command '%s'", argv[1]);
-        print_usage(stderr);
-        return CTL_CANNOT;
-    }
+    if (name && (is_help(name) || strcmp(name, "help") == 0))
+        return help_about(argv[2]);
+    if (name && strcmp(name, "--version") == 0)
+        return puts("proofctl " PROOFD_VERSION), CTL_OK;
+    cl.command = name ? find_command(name) : NULL;
+    if (!cl.command)
+        return unknown_command(name);
     cl.operands = calloc((size_t)argc, sizeof(*cl.operands));
     if (!cl.operands)
         return ctl_fail(CTL_CANNOT, "no memory");
     int code = run(&cl, argv + 2);
     free(cl.operands);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    int code = run_command(argc, argv);
+
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fputs("proofctl: cannot write the answer\n", stderr);
+        return CTL_CANNOT;
+    }
     return code;
 }

@@ -1,6 +1,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +12,63 @@
 #include "daemon/ctl.h"
 
 #define PROGRESS_EVERY_MS 100
+#define LINE_AT_MOST_EVERY_MS 1000
+#define LINE_AT_LEAST_EVERY_MS 10000
 
-static bool progress_shown;
+static struct {
+    bool json;  /* errors are answers */
+    bool lines; /* progress where standard error is no terminal */
+    bool shown; /* a line of the terminal is ours */
+} say;
+
+void ctl_say_in_json(void)
+{
+    say.json = true;
+}
+
+bool ctl_says_json(void)
+{
+    return say.json;
+}
+
+void ctl_progress_lines(void)
+{
+    say.lines = true;
+}
 
 int ctl_fail(int code, const char *fmt, ...)
 {
+    char text[2 * PATH_MAX];
     va_list ap;
 
-    ctl_progress_end();
-    fputs("proofctl: ", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap); /* NOLINT(clang-analyzer-valist.Uninitialized): two lines up */
+    vsnprintf(text, sizeof(text), fmt,
+              ap); /* NOLINT(clang-analyzer-valist.Uninitialized): one line up */
     va_end(ap);
-    fputc('\n', stderr);
+    ctl_progress_end();
+    if (!say.json) {
+        fprintf(stderr, "proofctl: %s\n", text);
+        return code;
+    }
+    fputs("{\"error\":", stdout);
+    ctl_json_string(stdout, text);
+    puts("}");
     return code;
+}
+
+int ctl_fail_with(int code, int error, const struct errmsg *err)
+{
+    return ctl_fail(code, "%s", err->text[0] ? err->text : strerror(-error));
+}
+
+int ctl_fail_params(const struct sector_size *size, int error, const struct errmsg *err)
+{
+    if (error != -ENOENT)
+        return ctl_fail_with(CTL_CANNOT, error, err);
+    return ctl_fail(CTL_CANNOT,
+                    "%s; put the published files there, or make insecure development parameters: "
+                    "proofctl setup %s",
+                    err->text, size->name);
 }
 
 static int64_t now_ms(void)
@@ -35,15 +79,15 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-void ctl_progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
+/* On a terminal: one line, rewritten. */
+static void progress_rewritten(const char *stage, uint64_t done, uint64_t total)
 {
     static int64_t last;
 
-    (void)ctx;
-    if (!isatty(STDERR_FILENO) || (done < total && now_ms() - last < PROGRESS_EVERY_MS))
+    if (done < total && now_ms() - last < PROGRESS_EVERY_MS)
         return;
     last = now_ms();
-    progress_shown = true;
+    say.shown = true;
     if (total > 0)
         fprintf(stderr, "\r\033[K%s %3.0f %%", stage, 100.0 * (double)done / (double)total);
     else
@@ -51,11 +95,42 @@ void ctl_progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
     fflush(stderr);
 }
 
+/* Elsewhere: a line when a stage begins, at each tenth of it (one a second at most), and every ten seconds. */
+static void progress_line(const char *stage, uint64_t done, uint64_t total)
+{
+    static char last_stage[128];
+    static unsigned last_tenth;
+    static int64_t last;
+    unsigned percent = total > 0 ? (unsigned)(100.0 * (double)done / (double)total) : 0;
+    int64_t quiet = now_ms() - last;
+    bool begins = strncmp(stage, last_stage, sizeof(last_stage) - 1) != 0;
+    bool tenth = percent / 10 != last_tenth && quiet >= LINE_AT_MOST_EVERY_MS;
+
+    if (!begins && !tenth && quiet < LINE_AT_LEAST_EVERY_MS)
+        return;
+    snprintf(last_stage, sizeof(last_stage), "%s", stage);
+    last_tenth = percent / 10;
+    last = now_ms();
+    if (total > 0)
+        fprintf(stderr, "proofctl: %s %u %%\n", stage, percent);
+    else
+        fprintf(stderr, "proofctl: %s\n", stage);
+}
+
+void ctl_progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    if (isatty(STDERR_FILENO))
+        progress_rewritten(stage, done, total);
+    else if (say.lines)
+        progress_line(stage, done, total);
+}
+
 void ctl_progress_end(void)
 {
-    if (progress_shown)
+    if (say.shown)
         fputs("\r\033[K", stderr);
-    progress_shown = false;
+    say.shown = false;
 }
 
 void ctl_json_string(FILE *out, const char *text)
@@ -83,21 +158,30 @@ void ctl_json_hex(FILE *out, const char *key, const void *bytes, size_t len)
     fputc('"', out);
 }
 
-struct c1 *ctl_read_c1(const char *path, enum c1_checks checks, struct workers *workers,
-                       struct c1_extra *extra)
+enum ctl_exit ctl_exit_of(int error)
 {
-    struct c1 *c1 = NULL;
+    return error == -EBADMSG || error == -EINVAL || error == -EFBIG || error == -EILSEQ
+               ? CTL_NO
+               : CTL_CANNOT;
+}
+
+int ctl_read_c1(const char *path, enum c1_checks checks, struct workers *workers, struct c1 **out)
+{
+    struct c1_extra extra;
     struct errmsg err = {""};
-    int ret = c1_read_file(path, checks, workers, &c1, extra, &err);
+    int ret = c1_read_file(path, checks, workers, out, &extra, &err);
 
     if (ret == 0)
-        return c1;
-    /* The reader names what is wrong in the document, not always the document. */
-    if (strncmp(err.text, path, strlen(path)) == 0)
-        ctl_fail(0, "%s", err.text);
-    else
-        ctl_fail(0, "%s: %s", path, err.text[0] ? err.text : strerror(-ret));
-    return NULL;
+        return 0;
+    /* The reader names what is wrong in the document, not always the document, and no reason of the system's. */
+    bool judged = ctl_exit_of(ret) == CTL_NO;
+    bool named = strncmp(err.text, path, strlen(path)) == 0;
+    ctl_fail(0, "%s%s%s%s%s", named ? "" : path, named ? "" : ": ", err.text,
+             judged        ? ""
+             : err.text[0] ? ": "
+                           : "",
+             judged ? "" : strerror(-ret));
+    return ret;
 }
 
 static int read_all(int fd, size_t max, uint8_t **out, size_t *len)
@@ -176,6 +260,23 @@ static int finish_temporary(int fd, const char *temporary, const char *path)
     if (fchmod(fd, 0666 & ~mask) < 0 || fsync(fd) < 0)
         return -errno;
     return rename(temporary, path) < 0 ? -errno : 0;
+}
+
+int ctl_may_write(const char *path)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return -EISDIR;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return access(path, W_OK) < 0 ? -errno : 0;
+    const char *slash = strrchr(path, '/');
+    int n =
+        snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
+    if (n >= (int)sizeof(dir))
+        return -ENAMETOOLONG;
+    return access(dir, W_OK) < 0 ? -errno : 0;
 }
 
 int ctl_write_file(const char *path, const void *bytes, size_t len)

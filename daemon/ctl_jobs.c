@@ -17,14 +17,22 @@
 #include "daemon/job.h"
 
 #define TEXT_MAX ((size_t)1 << 20)
-#define STATUS_MAX 1023 /* bytes of a status line */
+#define STATUS_MAX 1023              /* bytes of a status line */
 #define COPY_BYTES ((size_t)1 << 20) /* the largest write of the mount */
 /* Watches tell of every change; this is for a change that came from a dead or replaced mount. */
 #define LOOK_AGAIN_MS 5000
 
-enum end_state { NOT_ENDED, ENDED_DONE, ENDED_FAILED, ENDED_CANCELLED, ENDED_UNKNOWN };
+/* A refused file is no job: it has a NAME.error and no NAME.status. */
+enum end_state {
+    NOT_ENDED,
+    ENDED_DONE,
+    ENDED_FAILED,
+    ENDED_CANCELLED,
+    ENDED_REFUSED,
+    ENDED_UNKNOWN
+};
 
-static const char *const end_names[] = {"", "done", "failed", "cancelled", "unknown"};
+static const char *const end_names[] = {"", "done", "failed", "cancelled", "refused", "unknown"};
 
 static int job_path(char out[PATH_MAX], const char *mount, const char *name, const char *suffix)
 {
@@ -85,21 +93,51 @@ static bool starts_with_word(const char *text, const char *word)
     return strncmp(text, word, n) == 0 && (!text[n] || text[n] == ' ');
 }
 
-static void print_job(const struct ctl_args *args, const char *name, const char *state,
-                      const char *text)
+/* The first line of NAME.error, malloc'ed, or NULL. */
+static char *read_reason(const struct ctl_args *args, const char *name)
 {
-    if (!args->json) {
-        printf("%s: %s\n", name, text);
-    } else {
-        fputs("{\"name\":", stdout);
-        ctl_json_string(stdout, name);
-        fputs(",\"state\":", stdout);
-        ctl_json_string(stdout, state);
-        fputs(",\"text\":", stdout);
-        ctl_json_string(stdout, text);
+    char *reason = read_job_file(args, name, ".error");
+
+    if (reason)
+        reason[strcspn(reason, "\n")] = '\0';
+    return reason;
+}
+
+static void print_member(const char *key, const char *value)
+{
+    printf("\"%s\":", key);
+    ctl_json_string(stdout, value);
+}
+
+/* `text` is the line of NAME.status; `error`, or NULL, why it failed or was refused. */
+static void print_job(const struct ctl_args *args, const char *name, const char *state,
+                      const char *text, const char *error)
+{
+    if (args->json) {
+        putchar('{');
+        print_member("name", name), putchar(',');
+        print_member("state", state), putchar(',');
+        print_member("text", text);
+        if (error)
+            putchar(','), print_member("error", error);
         puts("}");
+    } else {
+        printf("%s: %s%s%s\n", name, text, error ? ": " : "", error ? error : "");
     }
     fflush(stdout);
+}
+
+/* There is no answer about a job. Returns `code`. */
+static int fail_job(const struct ctl_args *args, int code, const char *name, const char *why)
+{
+    if (!args->json)
+        return ctl_fail(code, "%s: %s", name, why);
+    putchar('{');
+    print_member("name", name), putchar(',');
+    print_member("error", why);
+    puts("}");
+    fflush(stdout);
+    return code;
 }
 
 /* ---- wait ---- */
@@ -107,7 +145,7 @@ static void print_job(const struct ctl_args *args, const char *name, const char 
 struct waiting {
     const char *name;
     enum end_state end;
-    int fd;     /* its status, kept open: poll() tells what has changed since it was read; -1: not open */
+    int fd; /* its status, kept open: poll() tells what has changed since it was read; -1: not open */
     bool seen;  /* its status was there once: when it goes, the job was cancelled */
     char *text; /* the last status line */
 };
@@ -152,6 +190,13 @@ static int read_status(const struct ctl_args *args, struct waiting *w)
     return w->text ? 0 : -ENOMEM;
 }
 
+static bool is_refused(const struct ctl_args *args, const char *name)
+{
+    char path[PATH_MAX];
+
+    return job_path(path, args->mount, name, ".error") == 0 && access(path, F_OK) == 0;
+}
+
 static void look_at(const struct ctl_args *args, struct waiting *w)
 {
     int ret = read_status(args, w);
@@ -160,7 +205,9 @@ static void look_at(const struct ctl_args *args, struct waiting *w)
         w->seen = true;
         w->end = state_of(w->text);
     } else if (ret == -ENOENT || ret == -ESTALE) {
-        w->end = w->seen ? ENDED_CANCELLED : ENDED_UNKNOWN;
+        w->end = is_refused(args, w->name) ? ENDED_REFUSED
+                 : w->seen                 ? ENDED_CANCELLED
+                                           : ENDED_UNKNOWN;
     } else if (ret != -EINTR) {
         w->end = ENDED_UNKNOWN; /* the service is gone; a new one would be another mount */
     }
@@ -168,23 +215,13 @@ static void look_at(const struct ctl_args *args, struct waiting *w)
 
 static void report_end(const struct ctl_args *args, const struct waiting *w)
 {
-    char *reason = NULL;
+    bool has_reason = w->end == ENDED_FAILED || w->end == ENDED_REFUSED;
+    char *reason = has_reason ? read_reason(args, w->name) : NULL;
 
-    if (w->end == ENDED_UNKNOWN) {
-        ctl_fail(0, "%s: no such job, or the service is gone", w->name);
-        return;
-    }
-    if (w->end == ENDED_FAILED)
-        reason = read_job_file(args, w->name, ".error");
-    if (reason)
-        reason[strcspn(reason, "\n")] = '\0';
-    if (args->json)
-        print_job(args, w->name, end_names[w->end], reason ? reason : w->text ? w->text : "");
-    else if (reason)
-        printf("%s: failed: %s\n", w->name, reason);
+    if (w->end == ENDED_UNKNOWN)
+        fail_job(args, CTL_CANNOT, w->name, "no such job, or the service is gone");
     else
-        printf("%s: %s\n", w->name, end_names[w->end]);
-    fflush(stdout);
+        print_job(args, w->name, end_names[w->end], end_names[w->end], reason);
     free(reason);
 }
 
@@ -346,16 +383,44 @@ static int copy_into(int in, const char *path)
     return ret < 0 ? ret : closed;
 }
 
-static int refused(const struct ctl_args *args, const char *name, int code)
+/* What a refusal by the file system alone, without a NAME.error, means here. */
+static const char *refusal_text(int error)
 {
-    char *reason = read_job_file(args, name, ".error");
+    switch (error) {
+    case -ENODATA:
+        return "the file is empty";
+    case -EBUSY:
+        return "a job of this name has not ended (--name gives another)";
+    case -EINVAL:
+        return "no name for a job (--name gives another)";
+    case -ENOSPC:
+        return "no room in the store";
+    default:
+        return strerror(-error);
+    }
+}
 
-    if (reason)
-        reason[strcspn(reason, "\n")] = '\0';
-    const char *why = code == -ENODATA ? "the file is empty" : strerror(-code);
-    ctl_fail(0, "%s: refused: %s", name, reason ? reason : why);
+static bool may_come_in_later(int error)
+{
+    return error == -ENOSPC || error == -EDQUOT || error == -EIO || error == -ENOMEM ||
+           error == -EAGAIN || error == -EINTR || error == -ENOTCONN || error == -ECONNABORTED;
+}
+
+static int refused(const struct ctl_args *args, const char *name, int error)
+{
+    bool content = error == -EBADMSG || error == -EINVAL || error == -EFBIG;
+    char *reason = content ? read_reason(args, name) : NULL;
+    const char *why = reason ? reason : refusal_text(error);
+    int code = CTL_NO;
+
+    if (may_come_in_later(error))
+        code = fail_job(args, CTL_CANNOT, name, why);
+    else if (args->json)
+        print_job(args, name, "refused", "refused", why);
+    else
+        ctl_fail(0, "%s: refused: %s", name, why);
     free(reason);
-    return CTL_NO;
+    return code;
 }
 
 static int submit_from(const struct ctl_args *args, int in, const char *name)
@@ -370,7 +435,7 @@ static int submit_from(const struct ctl_args *args, int in, const char *name)
     if (args->wait)
         return wait_for_names(args, &name, 1);
     char *text = read_job_file(args, name, ".status");
-    print_job(args, name, "accepted", text ? text : "accepted");
+    print_job(args, name, "accepted", text ? text : "accepted", NULL);
     free(text);
     return CTL_OK;
 }
@@ -397,18 +462,28 @@ int ctl_submit(const struct ctl_args *args)
 
 /* ---- status ---- */
 
+static int no_such_job(const struct ctl_args *args, const char *name, int error)
+{
+    return fail_job(args, CTL_CANNOT, name, error == ENOENT ? "no such job" : strerror(error));
+}
+
 static int show_job(const struct ctl_args *args, const char *name)
 {
-    char state[32] = "";
+    char state[32] = "refused";
     char *text = read_job_file(args, name, ".status");
+    int error = text ? 0 : errno;
+    char *reason = !text || state_of(text) == ENDED_FAILED ? read_reason(args, name) : NULL;
 
-    if (!text)
-        return ctl_fail(CTL_CANNOT, "%s: %s", name,
-                        errno == ENOENT ? "no such job" : strerror(errno));
-    sscanf(text, "%31s", state);
-    print_job(args, name, state, text);
+    if (text)
+        sscanf(text, "%31s", state);
+    int code = CTL_OK;
+    if (text || reason)
+        print_job(args, name, state, text ? text : state, reason);
+    else
+        code = no_such_job(args, name, error);
     free(text);
-    return CTL_OK;
+    free(reason);
+    return code;
 }
 
 static int show_service_text(const struct ctl_args *args)
@@ -424,17 +499,26 @@ static int show_service_text(const struct ctl_args *args)
     return CTL_OK;
 }
 
-static bool is_status_of(const char *file, char name[NAME_MAX + 1])
+/* Takes a suffix off a file's name. */
+static bool is_of_job(const char *file, const char *suffix, char name[NAME_MAX + 1])
 {
-    size_t n = strlen(file), suffix = strlen(".status");
+    size_t n = strlen(file), len = strlen(suffix);
 
-    if (n <= suffix || n > NAME_MAX || strcmp(file + n - suffix, ".status") != 0)
+    if (n <= len || n > NAME_MAX || strcmp(file + n - len, suffix) != 0)
         return false;
-    memcpy(name, file, n - suffix);
-    name[n - suffix] = '\0';
+    memcpy(name, file, n - len);
+    name[n - len] = '\0';
     return true;
 }
 
+static bool has_status(const struct ctl_args *args, const char *name)
+{
+    char path[PATH_MAX];
+
+    return job_path(path, args->mount, name, ".status") == 0 && access(path, F_OK) == 0;
+}
+
+/* Jobs, and files that were refused. What has gone since it was listed is left out. */
 static int show_all_jobs(const struct ctl_args *args)
 {
     char path[PATH_MAX], name[NAME_MAX + 1];
@@ -445,7 +529,9 @@ static int show_all_jobs(const struct ctl_args *args)
     if (!dir)
         return ctl_fail(CTL_CANNOT, "%s: %s", path, strerror(errno));
     while ((entry = readdir(dir)))
-        if (is_status_of(entry->d_name, name) && access(args->mount, F_OK) == 0)
+        if ((is_of_job(entry->d_name, ".status", name) && has_status(args, name)) ||
+            (is_of_job(entry->d_name, ".error", name) && !has_status(args, name) &&
+             is_refused(args, name)))
             show_job(args, name);
     closedir(dir);
     return CTL_OK;
@@ -467,23 +553,34 @@ int ctl_status(const struct ctl_args *args)
 
 /* ---- cancel ---- */
 
-static int cancel_one(const struct ctl_args *args, const char *name)
+static int cancel_job(const struct ctl_args *args, const char *name)
 {
     char path[PATH_MAX];
-    char *text = read_job_file(args, name, ".status");
 
-    if (!text)
-        return ctl_fail(CTL_CANNOT, "%s: %s", name,
-                        errno == ENOENT ? "no such job" : strerror(errno));
-    enum end_state end = state_of(text);
+    if (job_path(path, args->mount, name, "") < 0)
+        return no_such_job(args, name, ENAMETOOLONG);
+    if (unlink(path) == 0) {
+        print_job(args, name, "cancelled", "cancelled", NULL);
+        return CTL_OK;
+    }
+    if (errno == EPERM || errno == EACCES)
+        return fail_job(args, CTL_NO, name, "not yours to cancel");
+    return no_such_job(args, name, errno);
+}
+
+/* Removing a job that has ended would forget its proof: that is what rm is for. */
+static int cancel_one(const struct ctl_args *args, const char *name)
+{
+    char *text = read_job_file(args, name, ".status");
+    int error = text ? 0 : errno;
+    enum end_state end = text ? state_of(text) : is_refused(args, name) ? ENDED_REFUSED : NOT_ENDED;
+    char why[64];
+
     free(text);
-    /* Removing a job that has ended would forget its proof: that is what rm is for. */
+    snprintf(why, sizeof(why), "has ended already: %s", end_names[end]);
     if (end != NOT_ENDED)
-        return ctl_fail(CTL_NO, "%s: has ended already: %s", name, end_names[end]);
-    if (job_path(path, args->mount, name, "") < 0 || unlink(path) < 0)
-        return ctl_fail(errno == ENOENT ? CTL_CANNOT : CTL_NO, "%s: %s", name, strerror(errno));
-    print_job(args, name, "cancelled", "cancelled");
-    return CTL_OK;
+        return fail_job(args, CTL_NO, name, why);
+    return error ? no_such_job(args, name, error) : cancel_job(args, name);
 }
 
 int ctl_cancel(const struct ctl_args *args)

@@ -56,28 +56,38 @@ static int prove_partition(struct proving *p, struct errmsg *err)
     return 0;
 }
 
-static int prove_all(struct proving *p, struct errmsg *err)
+static int open_params(struct proving *p)
 {
+    struct errmsg err = {""};
     struct srs_options opt = {
         .dir = p->args->params, .workers = p->workers, .progress = ctl_progress};
-    int ret = srs_open(c1_size(p->c1), &opt, &p->srs, err);
 
-    if (ret < 0)
-        return ret;
+    int ret = srs_open(c1_size(p->c1), &opt, &p->srs, &err);
+    return ret < 0 ? ctl_fail_params(c1_size(p->c1), ret, &err) : CTL_OK;
+}
+
+static int prove_all(struct proving *p)
+{
+    struct errmsg err = {""};
+
     p->proof_len = (size_t)c1_partitions(p->c1) * PROOF_BYTES;
     p->proof = malloc(p->proof_len);
     if (!p->proof)
-        return errmsg_set(err, -ENOMEM, "no memory");
-    ret = backend_cpu_create(p->workers, &p->backend, err);
+        return ctl_fail(CTL_CANNOT, "no memory");
+    int ret = backend_cpu_create(p->workers, &p->backend, &err);
     for (p->partition = 0; ret == 0 && p->partition < c1_partitions(p->c1); p->partition++)
-        ret = prove_partition(p, err);
-    return ret;
+        ret = prove_partition(p, &err);
+    ctl_progress_end();
+    if (ret == 0)
+        return CTL_OK;
+    errmsg_prefix(&err, 0, "%s: not proved", p->args->operands[0]);
+    return ctl_fail_with(ctl_exit_of(ret), ret, &err);
 }
 
 /* Raw bytes when the file's name ends in .bin, else hex and a newline, as the mount has it. */
 static int write_proof(const struct proving *p, const char *path)
 {
-    size_t n = strlen(path);
+    size_t n = path ? strlen(path) : 0;
 
     if (n >= 4 && strcmp(path + n - 4, ".bin") == 0)
         return ctl_write_file(path, p->proof, p->proof_len);
@@ -86,7 +96,11 @@ static int write_proof(const struct proving *p, const char *path)
         return -ENOMEM;
     hex_encode(hex, p->proof, p->proof_len);
     hex[2 * p->proof_len] = '\n';
-    int ret = ctl_write_file(path, hex, 2 * p->proof_len + 1);
+    int ret = 0;
+    if (path)
+        ret = ctl_write_file(path, hex, 2 * p->proof_len + 1);
+    else
+        fwrite(hex, 1, 2 * p->proof_len + 1, stdout); /* main() sees errors */
     free(hex);
     return ret;
 }
@@ -102,32 +116,43 @@ static void report(const struct proving *p)
         return;
     }
     fputs("{\"output\":", stdout);
-    ctl_json_string(stdout, p->args->output);
+    if (p->args->output)
+        ctl_json_string(stdout, p->args->output);
+    else
+        fputs("null", stdout);
     printf(",\"partitions\":%u,\"insecure\":%s,\"synthesis_ms\":%.0f,\"transform_ms\":%.0f,"
            "\"msm_ms\":%.0f,\"verify_ms\":%.1f,\"total_ms\":%.0f,",
-           c1_partitions(p->c1), p->srs->trust == SRS_INSECURE ? "true" : "false", p->sum.synthesis_ms,
-           p->sum.transform_ms, p->sum.msm_ms, p->sum.verify_ms, p->sum.total_ms);
+           c1_partitions(p->c1), p->srs->trust == SRS_INSECURE ? "true" : "false",
+           p->sum.synthesis_ms, p->sum.transform_ms, p->sum.msm_ms, p->sum.verify_ms,
+           p->sum.total_ms);
     ctl_json_hex(stdout, "proof", p->proof, p->proof_len);
     puts("}");
 }
 
 static int run(struct proving *p)
 {
+    const char *output = p->args->output;
     struct errmsg err = {""};
-    struct c1_extra extra;
 
-    if (workers_create(p->args->threads, &p->workers, &err) < 0)
-        return ctl_fail(CTL_NO, "%s", err.text);
-    p->c1 = ctl_read_c1(p->args->operands[0], C1_CHECK_STRICT, p->workers, &extra);
-    if (!p->c1)
-        return CTL_NO;
-    int ret = prove_all(p, &err);
-    ctl_progress_end();
+    int ret = output ? ctl_may_write(output) : 0;
     if (ret < 0)
-        return ctl_fail(CTL_NO, "%s", err.text[0] ? err.text : strerror(-ret));
-    ret = write_proof(p, p->args->output);
+        return ctl_fail(CTL_CANNOT, "%s: cannot be written: %s", output, strerror(-ret));
+    ret = workers_create(p->args->threads, &p->workers, &err);
     if (ret < 0)
-        return ctl_fail(CTL_NO, "%s: %s", p->args->output, strerror(-ret));
+        return ctl_fail_with(CTL_CANNOT, ret, &err);
+    ret = ctl_read_c1(p->args->operands[0], C1_CHECK_STRICT, p->workers, &p->c1);
+    if (ret < 0)
+        return ctl_exit_of(ret);
+    ctl_progress_lines();
+    int code = open_params(p);
+    if (code == CTL_OK)
+        code = prove_all(p);
+    if (code != CTL_OK)
+        return code;
+    ret = output || !p->args->json ? write_proof(p, output) : 0;
+    if (ret < 0)
+        return ctl_fail(CTL_CANNOT, "%s: cannot be written: %s", output ? output : "proof",
+                        strerror(-ret));
     report(p);
     return CTL_OK;
 }
@@ -136,8 +161,6 @@ int ctl_prove(const struct ctl_args *args)
 {
     struct proving p = {.args = args};
 
-    if (!args->output)
-        return ctl_fail(CTL_CANNOT, "prove: -o FILE is missing (see proofctl prove --help)");
     int code = run(&p);
     free(p.proof);
     backend_destroy(p.backend);

@@ -32,12 +32,13 @@ static int set_up(const struct ctl_args *args, const struct sector_size *size, c
 
     if (workers_create(args->threads, &workers, &err) < 0)
         return ctl_fail(CTL_CANNOT, "%s", err.text);
+    ctl_progress_lines();
     struct setup_options opt = {.dir = dir, .workers = workers, .progress = ctl_progress};
     int ret = setup_run(size, &opt, &made, &err);
     ctl_progress_end();
     workers_destroy(workers);
     if (ret < 0)
-        return ctl_fail(CTL_NO, "%s", err.text[0] ? err.text : strerror(-ret));
+        return ctl_fail_with(CTL_CANNOT, ret, &err);
     return report(args, size, dir, made);
 }
 

@@ -39,15 +39,15 @@ static int check(const struct ctl_args *args, const struct c1 *c1, const uint8_t
 
     int ret = srs_open_vk(c1_size(c1), args->params, &vk, &insecure, &err);
     if (ret < 0)
-        return ctl_fail(CTL_CANNOT, "cannot tell: %s", err.text);
+        return ctl_fail_params(c1_size(c1), ret, &err);
     if (len == wanted) {
         ret = partition_verify_all(c1, &vk, bytes, len, &valid, &err);
     } else {
-        errmsg_set(&err, 0, "%zu bytes, a proof of this C1 has %zu", len, wanted);
+        errmsg_write(&err, "%zu bytes, a proof of this C1 has %zu", len, wanted);
     }
     vk_fini(&vk);
     if (ret < 0)
-        return ctl_fail(CTL_CANNOT, "cannot tell: %s", err.text);
+        return ctl_fail_with(CTL_CANNOT, ret, &err);
     return answer(args, valid, insecure, err.text);
 }
 
@@ -55,15 +55,15 @@ int ctl_verify(const struct ctl_args *args)
 {
     uint8_t *bytes = NULL;
     size_t len = 0;
-    struct c1_extra extra;
+    struct c1 *c1 = NULL;
     const char *path = args->operands[1];
 
     int ret = ctl_read_file(path, PROOF_FILE_MAX, &bytes, &len);
     if (ret < 0)
         return ctl_fail(CTL_CANNOT, "%s: %s", path, strerror(-ret));
     ctl_proof_from_text(bytes, &len);
-    struct c1 *c1 = ctl_read_c1(args->operands[0], C1_CHECK_FORM, NULL, &extra);
-    int code = c1 ? check(args, c1, bytes, len) : CTL_CANNOT;
+    ret = ctl_read_c1(args->operands[0], C1_CHECK_FORM, NULL, &c1);
+    int code = ret == 0 ? check(args, c1, bytes, len) : CTL_CANNOT;
     c1_destroy(c1);
     free(bytes);
     return code;

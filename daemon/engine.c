@@ -495,7 +495,9 @@ static int parse(int argc, char **argv, struct options *opt)
     };
     int c;
 
-    while ((c = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
+    if (argc == 2 && strcmp(argv[1], "help") == 0)
+        argv[1] = "-h";
+    while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
         if (c == 'n')
             opt->node = atoi(optarg);
         else if (c == 'b')

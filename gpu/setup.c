@@ -360,6 +360,18 @@ static int make_directory(const char *dir, struct errmsg *err)
     }
 }
 
+/* Before hours of work for files that cannot be made. */
+static int check_directory(const char *dir, struct errmsg *err)
+{
+    struct stat st;
+
+    if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
+        return errmsg_set(err, -ENOTDIR, "%s: not a directory", dir);
+    if (access(dir, W_OK | X_OK) < 0)
+        return errmsg_set(err, -errno, "%s: no file can be made here: %s", dir, strerror(errno));
+    return 0;
+}
+
 static int write_marker(const struct setup *s, const char *path, struct errmsg *err)
 {
     char text[512];
@@ -431,8 +443,9 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
         *made = false;
         return 0;
     }
-    if ((ret = evaluate_circuit(&s, err)) == 0 && (ret = make_scalars(&s, err)) == 0 &&
-        (ret = make_room(&s, err)) == 0 && (ret = make_tables(&s, err)) == 0 && 
+    if ((ret = check_directory(opt->dir, err)) == 0 && (ret = evaluate_circuit(&s, err)) == 0 &&
+        (ret = make_scalars(&s, err)) == 0 && (ret = make_room(&s, err)) == 0 &&
+        (ret = make_tables(&s, err)) == 0 &&
         (ret = secrets_key(&s.secrets, s.qap->w, s.qap->n_inputs, &s.vk, err)) == 0)
         ret = write_files(&s, &names, err);
     setup_fini(&s);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# proofctl: setup, prove, verify, inspect, and the commands for jobs; exit codes, JSON, bad input.
+# proofctl without a service: setup, prove, verify, inspect; exit codes, JSON, bad input. test_ctl_jobs has the rest.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}
@@ -10,14 +10,7 @@ keys=$vectors/vk
 params=$(dirname "$ctl")/params
 passed=0 failed=0 skipped=0
 tmp=$(mktemp -d)
-service=
-cleanup() {
-    [ -z "$service" ] || { kill "$service"; wait "$service"; } 2>/dev/null
-    # Not mountpoint(1), which fails on a dead one.
-    ! grep -qs " $tmp/mnt fuse" /proc/mounts || fusermount3 -uz "$tmp/mnt"
-    rm -rf "$tmp"
-}
-trap cleanup EXIT
+trap 'rm -rf "$tmp"' EXIT
 
 # run WANTED-EXIT-CODE NAME COMMAND...: output to $tmp/out and $tmp/err.
 run() {
@@ -55,12 +48,25 @@ awk '{print $2}' "$sealed/proof-r3-s5.txt" >"$tmp/proof.hex"
 printf "$(sed 's/../\\x&/g' "$tmp/proof.hex")" >"$tmp/proof.raw"
 
 # ---- command line ----
-run 0 help "$ctl" --help
+for h in --help -h help; do
+    run 0 "proofctl $h" "$ctl" "$h"
+    has out "Usage: proofctl COMMAND"
+done
 for c in setup prove verify inspect submit wait status cancel; do
     run 0 "$c --help" "$ctl" "$c" --help
     has out "Usage: proofctl $c"
     has out "--json"
+    has out "Exit status: 0 "
+    cp "$tmp/out" "$tmp/help"
+    for h in "$c -h" "help $c"; do
+        run 0 "proofctl $h" "$ctl" $h
+        has out "$(cat "$tmp/help")"
+    done
 done
+run 2 "help about what is no command" "$ctl" help frobnicate
+run 0 "help of setup" "$ctl" setup --help
+has out "where they go [proofd/params-insecure in"
+run 1 "and of nowhere else" grep -qF FIL_PROOFS_PARAMETER_CACHE "$tmp/out"
 run 2 "no command" "$ctl"
 run 2 "unknown command" "$ctl" frobnicate
 has err "unknown command 'frobnicate'"
@@ -71,7 +77,30 @@ run 2 "option without value" "$ctl" verify a b --params
 run 2 "bad number" "$ctl" inspect --threads 0 "$tmp/proof.hex"
 run 2 "size that is none" "$ctl" setup --params "$tmp/p" 3KiB
 has err "'3KiB' is no sector size"
-run 2 "prove without -o" "$ctl" prove "$sealed/c1.json"
+# errors, as JSON on standard output
+error_is() { # NAME TEXT
+    run 0 "$1: an object" jq -e --arg text "$2" '.error | contains($text)' "$tmp/answer"
+    run 1 "$1: nothing else" [ -s "$tmp/complaints" ]
+}
+run_json() { # as run, and keeps the output
+    run "$@"
+    mv "$tmp/out" "$tmp/answer"
+    mv "$tmp/err" "$tmp/complaints"
+}
+for c in setup prove verify inspect submit wait cancel; do
+    run_json 2 "$c --json without operands" "$ctl" "$c" --json
+    error_is "$c" "usage: proofctl $c"
+done
+run_json 2 "prove --json of no file" "$ctl" prove --json "$tmp/absent"
+error_is prove "$tmp/absent: cannot open: No such file"
+run_json 2 "verify --json of no file" "$ctl" verify --json "$sealed/c1.json" "$tmp/absent"
+error_is verify "$tmp/absent: No such file"
+run_json 2 "inspect --json of no file" "$ctl" inspect --json "$tmp/absent"
+error_is inspect "$tmp/absent: No such file"
+run_json 2 "setup --json of no size" "$ctl" setup --json 3KiB
+error_is setup "'3KiB' is no sector size"
+run_json 2 "setup --json into a file" "$ctl" setup --json --params "$tmp/proof.hex" 2KiB
+error_is setup "$tmp/proof.hex"
 # r and s come from the kernel's generator and from nowhere else.
 run 2 "no option fixes r" "$ctl" prove --r 3 --s 5 "$sealed/c1.json" -o "$tmp/x"
 run 1 "the programs know nothing of r and s" grep -rqE 'groth16_(assemble|sums)' daemon fuse
@@ -126,8 +155,15 @@ done
 run 2 "submit without a service" "$ctl" submit --mount "$tmp/absent" "$sealed/c1.json"
 
 # ---- prove: no parameters, then with them ----
-run 1 "prove without parameters" "$ctl" prove --params "$tmp" "$sealed/c1.json" -o "$tmp/p.hex"
-has err "$tmp"
+run 2 "prove without parameters" "$ctl" prove --params "$tmp" "$sealed/c1.json" -o "$tmp/p.hex"
+has err "is not in $tmp"
+has err "proofctl setup 2KiB"
+run 2 "verify without a key" "$ctl" verify --params "$tmp" "$sealed/c1.json" "$tmp/proof.hex"
+has err "proofctl setup 2KiB"
+run 2 "prove what is not there" "$ctl" prove "$tmp/absent" -o "$tmp/p.hex"
+has err "$tmp/absent: cannot open: No such file"
+run 2 "prove into no directory" "$ctl" prove --params "$params" "$sealed/c1.json" -o "$tmp/absent/p.bin"
+has err "$tmp/absent/p.bin: cannot be written"
 run 1 "prove what is no C1" "$ctl" prove --params "$tmp" "$tmp/proof.hex" -o "$tmp/p.hex"
 if [ -n "${PROOFD_QUICK:-}" ]; then
     skip "a proof and a job from end to end (left out by PROOFD_QUICK)"
@@ -142,52 +178,21 @@ else
     run 0 "raw proof has 192 bytes" [ "$(stat -c %s "$tmp/p.bin")" -eq 192 ]
     run 0 "raw proof verifies" "$ctl" verify --params "$params" "$sealed/c1.json" "$tmp/p.bin"
     run 1 "not for another sector" "$ctl" verify --params "$params" "$other" "$tmp/p.bin"
-    run 1 "prove into no directory" "$ctl" prove --params "$params" "$tmp/cut.json" -o "$tmp/absent/p.bin"
+    run 0 "prove to standard output" "$ctl" prove --params "$params" "$other"
+    cp "$tmp/out" "$tmp/p.hex"
+    run 0 "nothing but the proof" grep -qxE '[0-9a-f]{384}' "$tmp/p.hex"
+    run 0 "it verifies" "$ctl" verify --params "$params" "$other" "$tmp/p.hex"
+    if reference=$(tests/lib/find-reference.sh); then
+        mkdir "$tmp/sealed"
+        zstd -q -d "$sealed/bare.json.zst" -o "$tmp/sealed/commit-phase1-output.json"
+        cp "$sealed/c1.json" "$sealed/meta.json" "$tmp/sealed"
+        od -An -v -tx1 "$tmp/p.bin" | tr -d ' \n' >"$tmp/ours.hex"
+        run 0 "the reference's word on it" "$reference" verify "$tmp/sealed" "$key" "$tmp/ours.hex"
+        has out "partition 0: true"
+    else
+        skip "the reference's word on a proof: c2-reference is not at hand"
+    fi
 fi
 
-# ---- jobs ----
-if [ -n "${PROOFD_QUICK:-}" ]; then
-    :
-elif [ ! -w /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
-    skip "jobs through a mount (this machine lacks a usable /dev/fuse or fusermount3)"
-else
-    mkdir "$tmp/mnt"
-    "$(dirname "$ctl")/proofd" --mount "$tmp/mnt" --store "$tmp/store" --params "$params" 2>"$tmp/log" &
-    service=$!
-    for _ in $(seq 200); do [ -d "$tmp/mnt/jobs" ] && break; sleep 0.1; done
-    : >"$tmp/nothing"
-    run 1 "submit an empty file" "$ctl" submit --mount "$tmp/mnt" "$tmp/nothing"
-    has err "the file is empty"
-    run 1 "submit what is no C1" "$ctl" submit --mount "$tmp/mnt" "$tmp/cut.json"
-    has err "cut.json: refused:"
-    run 0 "submit" "$ctl" submit --mount "$tmp/mnt" --name one "$sealed/c1.json"
-    has out "one: "
-    run 1 "submit to a name in use" "$ctl" submit --mount "$tmp/mnt" --name one "$other"
-    "$ctl" submit --mount "$tmp/mnt" --name two - <"$other" >/dev/null 2>&1
-    run 0 "status of jobs" "$ctl" status --mount "$tmp/mnt" --json one two
-    has out '{"name":"one","state":"'
-    has out '{"name":"two","state":"queued"'
-    run 0 "status of all" "$ctl" status --mount "$tmp/mnt" --json
-    has out '{"name":"two"'
-    run 0 "status of the service" "$ctl" status --mount "$tmp/mnt"
-    has out "insecure development parameters"
-    run 2 "status of no job" "$ctl" status --mount "$tmp/mnt" three
-    has err "three: no such job"
-    run 0 "cancel" "$ctl" cancel --mount "$tmp/mnt" two
-    run 2 "cancel again" "$ctl" cancel --mount "$tmp/mnt" two
-    run 2 "wait for no job" "$ctl" wait --mount "$tmp/mnt" three
-    run 2 "a name with a slash" "$ctl" wait --mount "$tmp/mnt" a/b
-    run 0 "wait" timeout 600 "$ctl" wait --mount "$tmp/mnt" one # sleeps, and does not spin
-    has out "one: done"
-    run 0 "the job's proof" "$ctl" verify --params "$params" "$sealed/c1.json" "$tmp/mnt/jobs/one.proof"
-    run 1 "cancel what is done" "$ctl" cancel --mount "$tmp/mnt" one
-    has err "has ended already"
-    # The same content is proved already: done at once, and waited for all the same.
-    run 0 "submit and wait" timeout 60 "$ctl" submit --wait --mount "$tmp/mnt" --name again "$sealed/bare.json.zst"
-    has out "again: done"
-    kill "$service"
-    run 0 "the service stops cleanly" wait "$service"
-    service=
-fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -161,11 +161,15 @@ END_TEST
 
 START_TEST(config_load__help_needs_no_good_file)
 {
+    static const char *const words[] = {"--help", "-h", "help"};
     enum config_action action;
-    const char *args[] = {"--config", "/nonexistent", "--help", NULL};
 
-    ck_assert_int_eq(load(args, &action), 0);
-    ck_assert_int_eq(action, CONFIG_HELP);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        const char *args[] = {"--config", "/nonexistent", words[i], NULL};
+        action = CONFIG_RUN;
+        ck_assert_int_eq(load(args, &action), 0);
+        ck_assert_int_eq(action, CONFIG_HELP);
+    }
 }
 END_TEST
 

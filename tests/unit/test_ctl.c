@@ -30,10 +30,14 @@ static const struct {
     const char *out;
     size_t out_len;
 } texts[] = {
-    {"00ff", 4, "\x00\xff", 2},         {"00FF\n", 5, "\x00\xff", 2},
-    {" 0 0\tf\nf \r\n", 11, "\x00\xff", 2}, {"00f", 3, "00f", 3},
-    {"", 0, "", 0},                     {"\n", 1, "\n", 1},
-    {"\x80\x00zz", 4, "\x80\x00zz", 4}, {"00gg", 4, "00gg", 4},
+    {"00ff", 4, "\x00\xff", 2},
+    {"00FF\n", 5, "\x00\xff", 2},
+    {" 0 0\tf\nf \r\n", 11, "\x00\xff", 2},
+    {"00f", 3, "00f", 3},
+    {"", 0, "", 0},
+    {"\n", 1, "\n", 1},
+    {"\x80\x00zz", 4, "\x80\x00zz", 4},
+    {"00gg", 4, "00gg", 4},
 };
 
 START_TEST(ctl_proof_from_text__hex_is_decoded_and_raw_is_left)
@@ -120,6 +124,91 @@ START_TEST(ctl_json_string__escapes)
 }
 END_TEST
 
+/* What `print` says on a standard stream that goes to a file. */
+static char *said(FILE *stream, int fd, void (*print)(void))
+{
+    uint8_t *text = NULL;
+    size_t len;
+
+    fflush(stream);
+    int old = dup(fd);
+    ck_assert_ptr_nonnull(freopen(path, "w", stream));
+    print();
+    fflush(stream);
+    dup2(old, fd);
+    close(old);
+    ck_assert_int_eq(ctl_read_file(path, 10000, &text, &len), 0);
+    return (char *)text;
+}
+
+static void go_through_stages(void)
+{
+    ctl_progress_lines();
+    for (uint64_t i = 0; i <= 1000; i++)
+        ctl_progress(NULL, "one", i, 1000);
+    ctl_progress(NULL, "two", 0, 1000);
+    usleep(1100000);
+    ctl_progress(NULL, "two", 90, 1000);
+    ctl_progress(NULL, "two", 250, 1000);
+    ctl_progress(NULL, "two", 300, 1000);
+    ctl_progress_end();
+}
+
+START_TEST(ctl_progress__off_a_terminal_says_a_line_now_and_then)
+{
+    char *text = said(stderr, STDERR_FILENO, go_through_stages);
+
+    ck_assert_str_eq(text, "proofctl: one 0 %\nproofctl: two 0 %\nproofctl: two 25 %\n");
+    free(text);
+}
+END_TEST
+
+static void go_silently(void)
+{
+    ctl_progress(NULL, "one", 0, 1000);
+    ctl_progress(NULL, "two", 1000, 1000);
+    ctl_progress_end();
+}
+
+START_TEST(ctl_progress__off_a_terminal_is_silent_unless_lines_are_wanted)
+{
+    char *text = said(stderr, STDERR_FILENO, go_silently);
+
+    ck_assert_str_eq(text, "");
+    free(text);
+}
+END_TEST
+
+static void fail_twice(void)
+{
+    ck_assert_int_eq(ctl_fail(CTL_NO, "no \"%s\"", "x"), CTL_NO);
+    ctl_say_in_json();
+    ck_assert_int_eq(ctl_fail(CTL_CANNOT, "no \"%s\"", "y"), CTL_CANNOT);
+}
+
+START_TEST(ctl_fail__in_json_is_an_answer)
+{
+    char *text = said(stdout, STDOUT_FILENO, fail_twice);
+
+    ck_assert_str_eq(text, "{\"error\":\"no \\\"y\\\"\"}\n");
+    free(text);
+}
+END_TEST
+
+START_TEST(ctl_may_write__as_writing_would)
+{
+    char below[160];
+
+    snprintf(below, sizeof(below), "%s/absent/x", dir);
+    ck_assert_int_eq(ctl_may_write(path), 0);
+    ck_assert_int_eq(ctl_may_write("/dev/null"), 0);
+    ck_assert_int_eq(ctl_may_write("relative"), access(".", W_OK) == 0 ? 0 : -errno);
+    ck_assert_int_eq(ctl_may_write(dir), -EISDIR);
+    ck_assert_int_eq(ctl_may_write(below), -ENOENT);
+    ck_assert_uint_eq(files_in_dir(), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("ctl");
@@ -133,6 +222,10 @@ int main(void)
     tcase_add_test(tc, ctl_write_file__leaves_devices_in_place_and_names_errors);
     tcase_add_test(tc, ctl_read_file__bounds);
     tcase_add_test(tc, ctl_json_string__escapes);
+    tcase_add_test(tc, ctl_progress__off_a_terminal_says_a_line_now_and_then);
+    tcase_add_test(tc, ctl_progress__off_a_terminal_is_silent_unless_lines_are_wanted);
+    tcase_add_test(tc, ctl_fail__in_json_is_an_answer);
+    tcase_add_test(tc, ctl_may_write__as_writing_would);
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

@@ -83,6 +83,9 @@ START_TEST(setup_run__makes_directories_or_says_which_it_cannot)
     snprintf(below, sizeof(below), "%s/file/params", dir);
     ck_assert_int_eq(run(below, &made, &err), -ENOTDIR);
     ck_assert_ptr_nonnull(strstr(err.text, below));
+    snprintf(below, sizeof(below), "%s/file", dir);
+    ck_assert_int_eq(run(below, &made, &err), -ENOTDIR);
+    ck_assert_ptr_nonnull(strstr(err.text, below));
 
     /* A directory that is there, at any depth, is used: what lies in it is looked at. */
     char id[SECTOR_CACHE_ID_MAX], command[1024];
