@@ -28,6 +28,9 @@ struct config {
     enum log_level log_level;
     uint64_t max_unfinished;
     uint64_t max_store_bytes; /* 0: as much as the disk has */
+    uint64_t max_unsubmitted, max_unsubmitted_user;
+    uint64_t max_unsubmitted_bytes, max_unsubmitted_bytes_user; /* 0: by the disk */
+    uint64_t unsubmitted_age_s;                                 /* 0: for ever */
     uint64_t keep_finished;
     uint64_t keep_finished_age_s; /* 0: for ever */
 };

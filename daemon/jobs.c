@@ -59,18 +59,6 @@ void job_set_state(struct jobs *jobs, struct job *job, enum job_state state)
     tell(jobs, job);
 }
 
-int job_account(struct jobs *jobs, struct job *job, uint64_t disk_bytes)
-{
-    uint64_t others = jobs->totals.store_bytes - job->disk_bytes;
-    uint64_t limit = jobs->opt.max_store_bytes;
-
-    if (limit && disk_bytes > job->disk_bytes && (others > limit || disk_bytes > limit - others))
-        return -ENOSPC;
-    jobs->totals.store_bytes = others + disk_bytes;
-    job->disk_bytes = disk_bytes;
-    return 0;
-}
-
 void job_info_fill(const struct job *job, struct job_info *out)
 {
     *out = (struct job_info){
@@ -236,6 +224,7 @@ void table_drop(struct jobs *jobs, struct job *job)
     table_unname(jobs, job);
     job->gone = true;
     job_account(jobs, job, 0);
+    quota_end(jobs, job);
     if (job->spool)
         spool_give_place_back(jobs, job->spool);
     if (job->over) {
@@ -472,9 +461,12 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
     pthread_cond_init(&jobs->closed, NULL);
     jobs->opt = *opt;
     jobs->opt.changed = NULL; /* nobody is told of what is found: jobs_list shows it */
-    ret = store_open(opt->store_dir, &jobs->store, err);
+    ret = users_create(&jobs->users);
+    if (ret == 0)
+        ret = store_open(opt->store_dir, &jobs->store, err);
     if (ret < 0)
         goto out;
+    quota_defaults(jobs);
     ret = recover(jobs, err);
     if (ret < 0) {
         errmsg_prefix(err, ret, "%s: cannot recover", opt->store_dir);
@@ -500,6 +492,7 @@ void jobs_close(struct jobs *jobs)
     free(jobs->by_id);
     free(jobs->debris);
     store_close(jobs->store);
+    users_destroy(jobs->users);
     pthread_cond_destroy(&jobs->closed);
     pthread_mutex_destroy(&jobs->lock);
     pthread_mutex_destroy(&jobs->disk);
@@ -610,8 +603,7 @@ static int remove_job(struct jobs *jobs, struct job *job, bool *gone)
     return ret;
 }
 
-/* `wanted` (with lock) may say no to what has changed since. */
-static int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job *job))
+int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job *job))
 {
     int ret = -ENOENT;
     bool gone = false;
@@ -656,21 +648,45 @@ static bool is_rejected(const struct job *job)
     return job->state == JOB_REJECTED;
 }
 
-/* The oldest of the refused or of the ended ones, and how many there are. */
-static struct job *oldest_ended(struct jobs *jobs, bool rejected, size_t *count)
+#define ANYBODY UINT32_MAX
+
+/* The oldest of the refused or of the ended ones, of one user or of all, and how many there are. */
+static struct job *oldest_ended(struct jobs *jobs, bool rejected, uint32_t uid, size_t *count)
 {
     struct job *oldest = NULL;
 
     *count = 0;
     for (size_t i = 0; i < jobs->len; i++) {
         struct job *job = jobs->by_id[i];
-        if (!may_age(job) || is_rejected(job) != rejected)
+        if (!may_age(job) || is_rejected(job) != rejected || (uid != ANYBODY && job->uid != uid))
             continue;
         ++*count;
         if (!oldest || job->ended_ns < oldest->ended_ns)
             oldest = job;
     }
     return oldest;
+}
+
+/* Who has most of them: what a user does must not make another's results go. */
+static uint32_t who_has_most(struct jobs *jobs, bool rejected)
+{
+    struct users *counts = NULL;
+    uint32_t uid = ANYBODY;
+    uint64_t most = 0;
+
+    if (users_create(&counts) < 0)
+        return ANYBODY;
+    for (size_t i = 0; i < jobs->len; i++) {
+        const struct job *job = jobs->by_id[i];
+        if (!may_age(job) || is_rejected(job) != rejected ||
+            users_take(counts, job->uid, USER_FILES, 1, UINT64_MAX) < 0)
+            continue;
+        uint64_t n = users_has(counts, job->uid, USER_FILES);
+        uid = n > most ? job->uid : uid;
+        most = n > most ? n : most;
+    }
+    users_destroy(counts);
+    return uid;
 }
 
 static uint64_t next_to_age(struct jobs *jobs, bool rejected)
@@ -680,11 +696,12 @@ static uint64_t next_to_age(struct jobs *jobs, bool rejected)
     uint64_t id = 0;
 
     pthread_mutex_lock(&jobs->lock);
-    struct job *oldest = oldest_ended(jobs, rejected, &count);
-    if (oldest && ((keep && count > keep) ||
-                   (opt->keep_finished_s &&
-                    (now_ns() - oldest->ended_ns) / 1000000000 >= opt->keep_finished_s)))
+    struct job *oldest = oldest_ended(jobs, rejected, ANYBODY, &count);
+    if (oldest && opt->keep_finished_s &&
+        (now_ns() - oldest->ended_ns) / 1000000000 >= opt->keep_finished_s)
         id = oldest->id;
+    else if (keep && count > keep)
+        id = oldest_ended(jobs, rejected, who_has_most(jobs, rejected), &count)->id;
     pthread_mutex_unlock(&jobs->lock);
     return id;
 }
@@ -742,6 +759,7 @@ void jobs_tick(struct jobs *jobs)
     runs_retry(jobs);
     results_retry(jobs);
     forget_old(jobs);
+    forget_unsubmitted(jobs);
     forget_debris(jobs);
     tell_all(jobs);
 }
@@ -804,21 +822,26 @@ static int change_record(struct jobs *jobs, uint64_t id, const struct change *c,
     return replace_record(jobs, &old, &r, changed);
 }
 
-static void change_owner_and_mode(struct job *job, const struct change *c)
+static void change_owner_and_mode(struct jobs *jobs, struct job *job, const struct change *c)
 {
+    bool counted = job->counted;
+
+    quota_end(jobs, job);
     job->uid = changed_value(c->uid, job->uid);
     job->gid = changed_value(c->gid, job->gid);
     job->mode = changed_value(c->mode, job->mode);
+    if (counted)
+        quota_begin(jobs, job);
 }
 
 /* What is being written over the job will have its name, so it is meant as well. */
 static void change_entry(struct jobs *jobs, struct job *job, const struct change *c)
 {
-    change_owner_and_mode(job, c);
+    change_owner_and_mode(jobs, job, c);
     job->priority = (uint8_t)changed_value(c->priority, job->priority);
     tell(jobs, job);
     if (job->overwriter)
-        change_owner_and_mode(job->overwriter, c);
+        change_owner_and_mode(jobs, job->overwriter, c);
 }
 
 static int change(struct jobs *jobs, uint64_t id, const struct change *c)
@@ -889,6 +912,9 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
         ret = -EEXIST;
         goto out;
     }
+    ret = quota_may_begin(jobs, owner->uid);
+    if (ret < 0)
+        goto out;
     job = table_add(jobs, id, name);
     if (!job) {
         ret = -ENOMEM;
@@ -900,6 +926,7 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
     job->gid = owner->gid;
     job->mode = owner->mode & 07777;
     job->created_ns = now_ns();
+    quota_begin(jobs, job);
     table_name(jobs, job, NULL);
     tell(jobs, job);
     job_info_fill(job, out);

@@ -21,7 +21,14 @@ struct jobs_options {
     uint32_t max_unfinished;       /* jobs queued, running and being received; more: -EAGAIN at
                                     * upload_open. 0: no limit */
     uint64_t max_store_bytes;      /* 0: as much as the disk has */
-    uint32_t keep_finished;        /* ended jobs kept; the oldest go first. 0: all */
+    /* Files that are no jobs: of a temporary name, or being received (quota.c). What would be more than
+     * these: -ENOSPC, or -EDQUOT where it is one user's. */
+    uint32_t max_unsubmitted, max_unsubmitted_user;             /* 0: no limit */
+    uint64_t max_unsubmitted_bytes, max_unsubmitted_bytes_user; /* 0: a quarter of the store's disk;
+                                                                 * half of that */
+    int64_t unsubmitted_s;         /* those that nobody has written for so long go. 0: never */
+    uint32_t keep_finished;        /* ended jobs kept; at more, the oldest of the user who has most goes.
+                                    * 0: all */
     int64_t keep_finished_s;       /* 0: for ever */
     /* Refuses what can never be proved (no parameters, ...): 0, or -EINVAL with err. Called while a file
      * is judged, whose writers wait for it; must not call back into this table. May be NULL. */
@@ -59,6 +66,10 @@ struct jobs_totals {
     uint32_t by_state[JOB_STATES];
     uint64_t store_bytes;
     uint64_t done_ever, failed_ever; /* since start */
+    uint32_t unsubmitted;            /* files that are no jobs */
+    uint64_t unsubmitted_bytes;
+    int64_t refused_ms; /* when a limit of these was met last (CLOCK_MONOTONIC), 0: never; and which */
+    char refusal[128];
     uint32_t set_aside;              /* entries of the store that cannot be read as a job */
     uint64_t repaired; /* since start: what the disk had damaged and could be made again */
 };
@@ -98,7 +109,7 @@ struct upload_owner {
 };
 
 /* A file that does not exist yet (MKNOD): an empty one in state JOB_RECEIVING. -EEXIST, -EINVAL
- * (reserved name), -ENAMETOOLONG, -ENOSPC. A rejected job of that name is forgotten. */
+ * (reserved name), -ENAMETOOLONG, -ENOSPC, -EDQUOT. A rejected job of that name is forgotten. */
 int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_owner *owner,
                      struct job_info *out);
 /* Opens a file of a temporary name that nobody is writing, for upload_judge and nothing else. -ENOENT,
@@ -106,13 +117,14 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
 int upload_open_to_judge(struct jobs *jobs, uint64_t id, struct upload **out);
 /* Opens it for writing, and waits while its last writer's close is under way. An ended job may be opened: its results stay until the new content is
  * accepted, as a new job; an unfinished accepted one is -EBUSY; a second writer of one being received
- * shares it; a rejected one that nobody has open is -ENOENT (make it anew). -EAGAIN: queue full. */
+ * shares it; a rejected one that nobody has open is -ENOENT (make it anew). -EAGAIN: queue full.
+ * -EDQUOT, -ENOSPC: too many files that are no jobs. */
 int upload_open(struct jobs *jobs, uint64_t id, struct upload **out);
 /* As a write; to the size that it has: 0, nothing happens. */
 int upload_truncate(struct upload *u, uint64_t bytes);
 /* Any offset. Returns `len` or a negative errno. A write after acceptance takes the acceptance back, on
  * disk, before it returns. -EBADMSG, -EINVAL as soon as the bytes cannot become a C1 (sequential writes
- * under a final name), -EFBIG, -ENOSPC, -ECANCELED: the file has been removed. */
+ * under a final name), -EFBIG, -ENOSPC, -EDQUOT, -ECANCELED: the file has been removed. */
 ssize_t upload_write(struct upload *u, const void *buf, size_t len, uint64_t offset);
 /* A non-empty FLUSH: whole and right? Under a final name: 0: accepted and synced; -EBADMSG, -EINVAL,
  * -EFBIG, -ENOSPC, ...: rejected, NAME.error says why. Under a temporary name what is found is

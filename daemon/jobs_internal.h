@@ -17,9 +17,11 @@
 #include "daemon/jobs.h"
 #include "daemon/record.h"
 #include "daemon/store.h"
+#include "daemon/users.h"
 
 #define NAME_BUCKETS 16384
 #define READERS_MAX 8     /* uploads that are decoded as they arrive; others when they are judged */
+#define READERS_USER_MAX 6
 #define READINGS_MAX 8   /* files that are read back in pieces; more are read in one go */
 #define REJECTED_MAX 1000 /* refused uploads that are remembered */
 #define SIZES_MAX 10      /* of sector_sizes */
@@ -34,7 +36,7 @@ struct job {
     uint64_t same_as;
     uint64_t file_bytes;
     uint64_t disk_bytes; /* this job's part of jobs->store_bytes */
-    int64_t created_ns, accepted_ns, started_ns, ended_ns;
+    int64_t created_ns, written_ns, accepted_ns, started_ns, ended_ns;
     const struct seal_proof *proof;
     char *name;
     char *error;              /* of a rejected upload; of the last one over an ended job; or NULL */
@@ -59,6 +61,7 @@ struct job {
     int8_t params_percent;         /* as in struct job_info */
     bool waits_for_params;
     bool in_table, to_tell;
+    bool counted; /* as a file that is no job (quota.c) */
     uint8_t content_id[DIGEST_BYTES];
     bool accepted;       /* its record is on disk */
     bool stray_record;   /* D: it is not, but a record may be there that the disk did not remove */
@@ -122,6 +125,7 @@ struct spool {
     int fd; /* -1 until something is written */
     uint64_t bytes;
     struct c1_reader *reader; /* of bytes [0, fed), or NULL: the file is read when it is judged */
+    uid_t reader_user;        /* whose share it is of */
     uint64_t fed;
     int fault; /* of the reader, which has gone; `why` says it: no bytes behind `fed` can help */
     struct c1_reader *reading; /* of a file that is being judged, read back from disk up to read_to */
@@ -140,6 +144,7 @@ struct upload {
 struct jobs {
     struct jobs_options opt;
     struct store *store;
+    struct users *users;
     pthread_mutex_t disk;
     pthread_mutex_t lock;
     pthread_cond_t closed; /* with lock: a spool has gone */
@@ -181,8 +186,6 @@ void job_get(struct job *job);
 void job_put(struct job *job);
 void job_set_state(struct jobs *jobs, struct job *job, enum job_state state);
 void job_set_error(struct job *job, const char *text); /* NULL: none */
-/* Counts bytes on disk; -ENOSPC when there may not be so many. Less is always granted. */
-int job_account(struct jobs *jobs, struct job *job, uint64_t disk_bytes);
 /* To be told by tell_all. */
 void tell(struct jobs *jobs, struct job *job);
 void job_info_fill(const struct job *job, struct job_info *out);
@@ -191,11 +194,26 @@ bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *nam
 /* -EINVAL, -ENAMETOOLONG for what cannot be the name of a job. */
 int check_name(const char *name);
 
+/* Removes a job, as jobs_remove; `wanted` (with lock) may say no to what has changed since. Without locks. */
+int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job *job));
 /* Tells opt.changed what there is to tell. Without any lock. */
 void tell_all(struct jobs *jobs);
 /* Removes what is on disk of a job that has left the table, or of a refused upload; what the disk does not
  * let go is tried again by jobs_tick. Without lock. */
 void forget_on_disk(struct jobs *jobs, uint64_t id);
+
+/* ---- quota.c: with lock ---- */
+/* Counts bytes on disk; -ENOSPC, -EDQUOT when there may not be so many. Less is always granted. */
+int job_account(struct jobs *jobs, struct job *job, uint64_t disk_bytes);
+/* May this user have one more file that is no job? 0, -EDQUOT, -ENOSPC. */
+int quota_may_begin(struct jobs *jobs, uid_t user);
+/* The file is none, in any case; it has become one, or is one no more, or changes hands. */
+void quota_begin(struct jobs *jobs, struct job *job);
+void quota_end(struct jobs *jobs, struct job *job);
+/* What opt leaves open, once the store is. */
+void quota_defaults(struct jobs *jobs);
+/* Without locks: those that are too old. */
+void forget_unsubmitted(struct jobs *jobs);
 
 /* ---- upload.c ---- */
 /* With lock: another file may be received. */

@@ -147,6 +147,8 @@ static int keep(struct jobs *jobs, struct spool *s, const struct c1 *c1)
 
     pthread_mutex_lock(&jobs->lock);
     int ret = job->gone ? -ECANCELED : job_account(jobs, job, s->bytes + len);
+    if (ret < 0 && ret != -ECANCELED)
+        errmsg_set(&s->why, ret, "%s: %s", strerror(-ret), jobs->totals.refusal);
     pthread_mutex_unlock(&jobs->lock);
     if (ret == 0)
         ret = store_put(jobs->store, job->id, STORE_DECODED, bytes, len);
@@ -189,10 +191,12 @@ static int examine(struct jobs *jobs, struct spool *s)
 
     if (s->fault) /* which `why` tells of */
         return s->fault;
+    if (s->broken && s->why.text[0] == '\0') /* of an earlier write than the last */
+        errmsg_set(&s->why, s->broken, "a write failed: %s", strerror(-s->broken));
+    if (s->broken)
+        return s->broken;
     s->why.text[0] = '\0';
     int ret = spool_file(jobs, s);
-    if (ret == 0 && s->broken)
-        ret = errmsg_set(&s->why, s->broken, "a write failed: %s", strerror(-s->broken));
     if (ret == 0)
         ret = read_document(jobs, s, &c1, &extra);
     if (ret == 0)
@@ -273,6 +277,7 @@ static uint64_t commit(struct jobs *jobs, struct job *job, const struct job_reco
         table_drop(jobs, old);
     job->named = r->named;
     job->accepted = true;
+    quota_end(jobs, job);
     job->stray_record = false;
     job->accepted_ns = r->accepted_ns;
     job->proof = seal_proof_by_id(r->proof_id);
@@ -356,7 +361,7 @@ int judge_locked(struct jobs *jobs, struct spool *s)
 {
     if (spool_gone(jobs, s))
         return -ECANCELED;
-    if (s->bytes == 0 && !s->judged)
+    if (s->bytes == 0 && !s->judged && !s->broken)
         return 0;
     if (!s->judged) {
         int ret = examine(jobs, s);

@@ -134,6 +134,17 @@ static void put_params(FILE *out, struct params_watch *params)
         fprintf(out, "parameters  none: %s\n", err.text);
 }
 
+static void put_files(FILE *out, const struct jobs_totals *t)
+{
+    fprintf(out, "\nfiles       %" PRIu32 " that are no jobs, ", t->unsubmitted);
+    put_bytes(out, t->unsubmitted_bytes);
+    if (!t->refused_ms)
+        return;
+    fputs("; a limit was met ", out);
+    put_duration(out, now_ms() - t->refused_ms);
+    fprintf(out, " ago: %s", t->refusal);
+}
+
 static void put_totals(FILE *out, const struct status_source *src)
 {
     struct jobs_totals totals;
@@ -147,6 +158,7 @@ static void put_totals(FILE *out, const struct status_source *src)
     if (totals.repaired > 0)
         fprintf(out, "\n            %" PRIu64 " damaged files made again since the start",
                 totals.repaired);
+    put_files(out, &totals);
     fprintf(out, "\njobs        done %" PRIu64 ", failed %" PRIu64 " since the start; there now:",
             totals.done_ever, totals.failed_ever);
     for (int state = 0; state < JOB_STATES; state++)
@@ -233,6 +245,10 @@ static void put_job_metrics(FILE *out, struct jobs *jobs)
     fprintf(out, "proofd_jobs_failed_total %" PRIu64 "\n", t.failed_ever);
     head(out, "store_bytes", "gauge", "Bytes in the job store.");
     fprintf(out, "proofd_store_bytes %" PRIu64 "\n", t.store_bytes);
+    head(out, "unsubmitted_files", "gauge", "Files that are no jobs.");
+    fprintf(out, "proofd_unsubmitted_files %" PRIu32 "\n", t.unsubmitted);
+    head(out, "unsubmitted_bytes", "gauge", "Bytes of files that are no jobs.");
+    fprintf(out, "proofd_unsubmitted_bytes %" PRIu64 "\n", t.unsubmitted_bytes);
     head(out, "store_set_aside", "gauge", "Entries of the store that cannot be read as jobs.");
     fprintf(out, "proofd_store_set_aside %" PRIu32 "\n", t.set_aside);
     head(out, "store_repaired_total", "counter",

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -278,6 +279,13 @@ static int next_number(struct store *store, uint64_t *out)
     }
     *out = store->next++;
     return 0;
+}
+
+uint64_t store_disk_bytes(const struct store *store)
+{
+    struct statvfs st;
+
+    return fstatvfs(store->dir, &st) == 0 ? (uint64_t)st.f_blocks * st.f_frsize : 0;
 }
 
 int store_next_id(struct store *store, uint64_t *out)

@@ -22,6 +22,18 @@ static void reader_end(struct jobs *jobs, struct spool *s)
     pthread_mutex_lock(&jobs->lock);
     jobs->readers--;
     pthread_mutex_unlock(&jobs->lock);
+    users_give(jobs->users, s->reader_user, USER_READERS, 1);
+}
+
+/* With lock. Not all of one user: others want to be read as well. */
+static bool take_reader(struct jobs *jobs, struct spool *s)
+{
+    if (jobs->readers == READERS_MAX ||
+        users_take(jobs->users, s->job->uid, USER_READERS, 1, READERS_USER_MAX) < 0)
+        return false;
+    s->reader_user = s->job->uid;
+    jobs->readers++;
+    return true;
 }
 
 void spool_reset_reader(struct jobs *jobs, struct spool *s, bool wanted)
@@ -30,14 +42,14 @@ void spool_reset_reader(struct jobs *jobs, struct spool *s, bool wanted)
     s->fed = 0;
     s->fault = 0;
     pthread_mutex_lock(&jobs->lock);
-    bool may = wanted && jobs->readers < READERS_MAX;
-    jobs->readers += may;
+    bool may = wanted && take_reader(jobs, s);
     pthread_mutex_unlock(&jobs->lock);
     if (may && c1_reader_create(C1_CHECK_STRICT, jobs->opt.check_workers, &s->reader) < 0) {
         s->reader = NULL; /* it will be read when it is judged */
         pthread_mutex_lock(&jobs->lock);
         jobs->readers--;
         pthread_mutex_unlock(&jobs->lock);
+        users_give(jobs->users, s->reader_user, USER_READERS, 1);
     }
 }
 
@@ -137,6 +149,9 @@ static int target_of_writer(struct jobs *jobs, struct job *job, uint64_t fresh, 
         *out = job->overwriter;
         return 0;
     }
+    int ret = quota_may_begin(jobs, job->uid);
+    if (ret < 0)
+        return ret;
     struct job *writer = table_add(jobs, fresh, job->name);
     if (!writer)
         return -ENOMEM;
@@ -144,6 +159,7 @@ static int target_of_writer(struct jobs *jobs, struct job *job, uint64_t fresh, 
     writer->gid = job->gid;
     writer->mode = job->mode;
     writer->created_ns = now_ns();
+    quota_begin(jobs, writer);
     writer->over = job;
     job->overwriter = writer;
     *out = writer;
@@ -263,6 +279,8 @@ static int take_back(struct jobs *jobs, struct spool *s)
         ret = store_record_remove(jobs->store, job->id);
     pthread_mutex_lock(&jobs->lock);
     job->stray_record = ret < 0;
+    if (job->accepted && !job->gone)
+        quota_begin(jobs, job);
     job->accepted = false;
     job->accepted_ns = 0;
     free(job->ready);
@@ -299,6 +317,9 @@ static int change_size(struct jobs *jobs, struct spool *s, uint64_t bytes)
     int ret = job->gone ? -ECANCELED : job_account(jobs, job, bytes);
     if (ret == 0)
         job->file_bytes = bytes;
+    else if (ret != -ECANCELED)
+        errmsg_set(&s->why, ret, "%s: %s", strerror(-ret), jobs->totals.refusal);
+    job->written_ns = now_ns();
     pthread_mutex_unlock(&jobs->lock);
     if (ret == 0)
         s->bytes = bytes;
@@ -351,6 +372,8 @@ static int write_failed(struct jobs *jobs, struct spool *s, uint64_t old_bytes, 
 {
     s->broken = code;
     s->broken_at = offset;
+    if (s->why.text[0] == '\0')
+        errmsg_set(&s->why, code, "a write failed: %s", strerror(-code));
     change_size(jobs, s, old_bytes);
     spool_reset_reader(jobs, s, false);
     return code;
@@ -469,6 +492,7 @@ static void settle_refused(struct jobs *jobs, struct spool *s)
     else if (rejected) {
         job->file_bytes = 0;
         job_account(jobs, job, 0);
+        quota_end(jobs, job);
     } else
         table_drop(jobs, job);
     pthread_mutex_unlock(&jobs->lock);

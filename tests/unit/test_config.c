@@ -54,6 +54,8 @@ START_TEST(config_defaults__are_sane)
     ck_assert_int_eq(cfg.log_level, LOG_LEVEL_INFO);
     ck_assert_uint_eq(cfg.max_unfinished, 1000);
     ck_assert_uint_eq(cfg.keep_finished_age_s, 7 * 86400);
+    ck_assert_uint_eq(cfg.max_unsubmitted, 10000);
+    ck_assert_uint_eq(cfg.unsubmitted_age_s, 86400);
 }
 END_TEST
 

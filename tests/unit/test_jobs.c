@@ -347,6 +347,24 @@ START_TEST(jobs__the_oldest_ended_jobs_go_first)
 }
 END_TEST
 
+START_TEST(jobs__who_has_most_loses_first)
+{
+    js->opt.keep_finished = 4;
+    job_store_reopen(js);
+    ck_assert_int_eq(jobs_set_owner(js->jobs, js_submit(js, "old", "2KiB-sealed"), 7, 7), 0);
+    js_prove_all(js);
+    for (char name[] = "a"; name[0] < 'k'; name[0]++) {
+        js_submit(js, name, "2KiB-sealed");
+        js_prove_all(js);
+        jobs_tick(js->jobs);
+    }
+    ck_assert_int_eq(js_state(js, "old"), JOB_DONE);
+    ck_assert_int_eq(js_state(js, "g"), JOB_STATES);
+    ck_assert_int_eq(js_state(js, "h"), JOB_DONE);
+    ck_assert_int_eq(js_state(js, "j"), JOB_DONE);
+}
+END_TEST
+
 START_TEST(jobs__ended_jobs_age)
 {
     js->opt.keep_finished_s = 1;
@@ -447,6 +465,7 @@ int main(void)
     tcase_add_test(tc, jobs__mode_of_a_file_that_is_received);
     tcase_add_test(tc, jobs_remove__cancels_forgets_and_leaves_nothing);
     tcase_add_test(tc, jobs__the_oldest_ended_jobs_go_first);
+    tcase_add_test(tc, jobs__who_has_most_loses_first);
     tcase_add_test(tc, jobs__ended_jobs_age);
     tcase_add_test(tc, jobs__a_restart_queues_what_was_accepted);
     tcase_add_test(tc, jobs_open__two_services_cannot_share_a_store);

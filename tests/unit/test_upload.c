@@ -734,6 +734,135 @@ START_TEST(jobs_rename__of_an_empty_file_is_refused)
 }
 END_TEST
 
+/* ---- files that are no jobs ---- */
+
+static int create(const char *name, uid_t uid, uint64_t *id)
+{
+    const struct upload_owner owner = {uid, uid, 0644};
+    struct job_info info;
+    int ret = jobs_create_file(js->jobs, name, &owner, &info);
+
+    if (ret == 0)
+        *id = info.id;
+    return ret;
+}
+
+static struct jobs_totals totals(void)
+{
+    struct jobs_totals t;
+
+    jobs_totals(js->jobs, &t);
+    return t;
+}
+
+START_TEST(unsubmitted__so_many_of_a_user_and_of_all)
+{
+    uint64_t id, first;
+
+    js->opt.max_unsubmitted_user = 2;
+    js->opt.max_unsubmitted = 3;
+    job_store_reopen(js);
+    ck_assert_int_eq(create(".a", 7, &first), 0);
+    ck_assert_int_eq(create("b", 7, &id), 0);
+    ck_assert_int_eq(create(".c", 7, &id), -EDQUOT);
+    ck_assert_str_eq(totals().refusal, "files of uid 7 that are no jobs: at most 2 files");
+    ck_assert_int_gt(totals().refused_ms, 0);
+    ck_assert_int_eq(create(".c", 8, &id), 0);
+    ck_assert_int_eq(create(".d", 9, &id), -ENOSPC);
+    ck_assert_ptr_nonnull(strstr(totals().refusal, "of all users: at most 3 files"));
+    ck_assert_int_eq(jobs_set_owner(js->jobs, id, 7, 7), 0); /* root may do that */
+    ck_assert_int_eq(jobs_remove(js->jobs, first), 0);
+    ck_assert_int_eq(create(".e", 7, &first), -EDQUOT);
+    ck_assert_int_eq(jobs_remove(js->jobs, id), 0);
+    ck_assert_int_eq(create(".e", 7, &first), 0);
+    ck_assert_uint_eq(totals().unsubmitted, 2);
+}
+END_TEST
+
+START_TEST(unsubmitted__a_job_counts_no_more_until_it_is_written_again)
+{
+    js->opt.max_unsubmitted = 1;
+    job_store_reopen(js);
+    struct upload *u = js_open(js, "a");
+    js_write(u, bytes, len, 0);
+    ck_assert_uint_eq(totals().unsubmitted, 1);
+    ck_assert_uint_eq(totals().unsubmitted_bytes, len);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_uint_eq(totals().unsubmitted, 0);
+    ck_assert_uint_eq(totals().unsubmitted_bytes, 0);
+    struct upload *b = js_open(js, "b");
+    js_write(u, " ", 1, len); /* takes the acceptance back: one too many, but it is there */
+    ck_assert_uint_eq(totals().unsubmitted, 2);
+    upload_close(b, false);
+    ck_assert_uint_eq(totals().unsubmitted, 1);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    js_prove_all(js);
+    ck_assert_uint_eq(totals().unsubmitted_bytes, 0);
+    u = js_open(js, "a"); /* over an ended job */
+    ck_assert_uint_eq(totals().unsubmitted, 1);
+    uint64_t id;
+    ck_assert_int_eq(create("c", 0, &id), -ENOSPC);
+    js_write(u, "[", 1, 0);
+    upload_close(u, false);
+    ck_assert_uint_eq(totals().unsubmitted, 0);
+    ck_assert_int_eq(js_copy(js, "bad", "2KiB-sealed", 100), -EBADMSG); /* refused ones are counted elsewhere */
+    ck_assert_uint_eq(totals().unsubmitted, 0);
+    ck_assert_uint_eq(totals().unsubmitted_bytes, 0);
+}
+END_TEST
+
+START_TEST(unsubmitted__so_many_bytes_of_a_user_and_of_all)
+{
+    js->opt.max_unsubmitted_bytes_user = 1000;
+    js->opt.max_unsubmitted_bytes = 1500;
+    job_store_reopen(js);
+    struct upload *u = js_open(js, ".a"), *v = js_open(js, ".b");
+    js_write(u, bytes, 900, 0);
+    ck_assert_int_eq(upload_write(v, bytes, 101, 0), -EDQUOT);
+    ck_assert_int_eq(upload_truncate(u, 1001), -EDQUOT);
+    js_write(v, bytes, 100, 0);
+    ck_assert_int_eq(jobs_set_owner(js->jobs, upload_job_id(v), 7, 7), 0);
+    ck_assert_int_eq(upload_write(v, bytes, 601, 0), -ENOSPC);
+    js_write(v, bytes, 600, 0);
+    ck_assert_int_eq(upload_truncate(u, 10), 0);
+    js_write(v, bytes, 1000, 0);
+    ck_assert_uint_eq(totals().unsubmitted_bytes, 1010);
+    upload_close(u, false);
+    upload_close(v, false);
+    u = js_open(js, "final");
+    ck_assert_int_eq(upload_write(u, bytes, 1001, 0), -ENOSPC); /* of all; the sixth of all has less */
+    ck_assert_int_eq(upload_write(u, bytes, 991, 0), -ENOSPC);
+    ck_assert_int_eq(upload_judge(u), -ENOSPC);
+    upload_close(u, false);
+    ck_assert(error_has("final", "files that are no jobs, of all users: at most 1500 bytes"));
+}
+END_TEST
+
+START_TEST(unsubmitted__ages_after_the_last_write)
+{
+    js->opt.unsubmitted_s = 1;
+    job_store_reopen(js);
+    struct upload *open = js_open(js, "open"), *young = js_open(js, ".young");
+    uint64_t id;
+    ck_assert_int_eq(create(".old", 0, &id), 0);
+    js_submit(js, "job", "2KiB-sealed");
+    js_write(open, bytes, 100, 0);
+    usleep(1100000);
+    js_write(young, bytes, 100, 0);
+    jobs_tick(js->jobs);
+    ck_assert_int_eq(js_state(js, ".old"), JOB_STATES);
+    ck_assert_int_eq(js_state(js, "open"), JOB_STATES); /* a writer who has gone to sleep */
+    ck_assert_int_eq(js_state(js, ".young"), JOB_RECEIVING);
+    ck_assert_int_eq(js_state(js, "job"), JOB_QUEUED);
+    ck_assert_int_eq(upload_write(open, bytes, 100, 100), -ECANCELED);
+    upload_close(open, false);
+    upload_close(young, false);
+    ck_assert_uint_eq(jobs_on_disk(), 2);
+    ck_assert_uint_eq(totals().unsubmitted, 1);
+}
+END_TEST
+
 /* ---- a disk that is full ---- */
 
 START_TEST(upload_write__more_than_the_store_may_hold)
@@ -876,6 +1005,10 @@ int main(void)
     tcase_add_test(tc, upload_judge_piece__a_large_file_read_back);
     tcase_add_test(tc, upload_judge_piece__many_at_a_time);
     tcase_add_test(tc, jobs_rename__of_an_empty_file_is_refused);
+    tcase_add_test(tc, unsubmitted__so_many_of_a_user_and_of_all);
+    tcase_add_test(tc, unsubmitted__a_job_counts_no_more_until_it_is_written_again);
+    tcase_add_test(tc, unsubmitted__so_many_bytes_of_a_user_and_of_all);
+    tcase_add_test(tc, unsubmitted__ages_after_the_last_write);
     tcase_add_test(tc, upload_write__more_than_the_store_may_hold);
     tcase_add_test(tc, upload_write__a_file_that_may_not_grow);
     tcase_add_test(tc, upload__many_threads_on_few_names);
