@@ -157,7 +157,7 @@ static void NAME(add_batch_wide)(const struct add_pair *pairs, size_t len,
 void NAME(add_pairs_ahead)(const struct add_pair *pairs, size_t len, const struct add_pair *next,
                            size_t next_len, struct batch_scratch *scratch)
 {
-    bool wide = cpu_has_avx2();
+    bool wide = cpu_has(CPU_AVX2);
 
     for (size_t i = 0; i < len; i += BATCH) {
         size_t n = min_size(BATCH, len - i);

@@ -132,7 +132,7 @@ static int plan_init(struct ntt_plan *plan, uint32_t log2_len, unsigned threads)
     plan->log2_len = log2_len;
     plan->log2_rows = (log2_len + 1) / 2;
     plan->log2_columns = log2_len / 2;
-    plan->wide = NTT_LANES >> plan->log2_columns <= 1 && cpu_has_avx2();
+    plan->wide = NTT_LANES >> plan->log2_columns <= 1 && cpu_has(CPU_AVX2);
     plan->threads = threads;
     plan->block_bytes = plan->wide ? ntt_avx2_block_bytes(plan->log2_rows)
                                    : NTT_LANES * sizeof(fr_t) << plan->log2_rows;

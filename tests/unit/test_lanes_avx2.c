@@ -232,7 +232,7 @@ END_TEST
 
 int main(void)
 {
-    if (!cpu_has_avx2()) {
+    if (!cpu_has(CPU_AVX2)) {
         printf("test_lanes_avx2 needs a CPU with AVX2 and FMA\n");
         return 77;
     }

@@ -53,14 +53,14 @@ static void setting_fini(struct setting *s)
     workers_destroy(s->workers);
 }
 
-/* Lengths 1 to 1024, with vectorized code where the CPU has it, then with the plain code. */
+/* Lengths 1 to 1024, with every kind of code that the CPU has. */
 START_TEST(ntt__equals_the_definition)
 {
     struct setting s;
     uint32_t log2_len = (uint32_t)_i % 11;
     size_t len = (size_t)1 << log2_len;
 
-    cpu_use_plain_code(_i >= 11);
+    cpu_use_at_most((enum cpu_code)(_i / 11));
     setting_init(&s, 1 + (unsigned)_i % 4);
     fr_t *v = random_vector(len);
     for (int kind = NTT_FORWARD; kind <= NTT_COSET_INVERSE; kind++) {
@@ -109,18 +109,18 @@ START_TEST(ntt__vectorized_equals_plain)
     for (size_t i = 0; _i == 3 && i < LEN; i += 3)
         v[i] = minus_one;
     for (int kind = NTT_FORWARD; kind <= NTT_COSET_INVERSE; kind++) {
-        fr_t *results[2];
-        for (int plain = 0; plain < 2; plain++) {
+        fr_t *results[CPU_CODES];
+        for (int code = 0; code < CPU_CODES; code++) {
             struct setting s;
-            cpu_use_plain_code(plain);
+            cpu_use_at_most((enum cpu_code)code);
             setting_init(&s, 1);
-            results[plain] = copy_vector(v, LEN);
-            ck_assert_int_eq(s.cpu->ops->ntt(s.cpu, results[plain], LOG2_LEN, kind, NULL), 0);
+            results[code] = copy_vector(v, LEN);
+            ck_assert_int_eq(s.cpu->ops->ntt(s.cpu, results[code], LOG2_LEN, kind, NULL), 0);
             setting_fini(&s);
+            ck_assert_mem_eq(results[0], results[code], LEN * sizeof(*v));
         }
-        ck_assert_mem_eq(results[0], results[1], LEN * sizeof(*v));
-        free(results[0]);
-        free(results[1]);
+        for (int code = 0; code < CPU_CODES; code++)
+            free(results[code]);
     }
     free(v);
 }
@@ -215,7 +215,7 @@ int main(void)
 
     printf("seed %llx\n", (unsigned long long)SEED);
     tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, ntt__equals_the_definition, 0, 22);
+    tcase_add_loop_test(tc, ntt__equals_the_definition, 0, 11 * CPU_CODES);
     tcase_add_loop_test(tc, ntt__there_and_back_is_the_same, 0, 16);
     tcase_add_loop_test(tc, ntt__vectorized_equals_plain, 0, 4);
     tcase_add_test(tc, ntt__values_of_a_long_one);
