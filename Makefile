@@ -85,6 +85,7 @@ $(BUILD)/%.o: %.cc | $(BLST)/bindings/blst.h
 
 # Vectorized twins of plain code, chosen at run time.
 $(BUILD)/%_avx2.o: OUR_CFLAGS += $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
+$(BUILD)/%_ifma.o: OUR_CFLAGS += $(if $(filter x86_64,$(ARCH)),-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512ifma)
 
 $(BUILD)/%.o: %.cu | $(BLST)/bindings/blst.h
 	@mkdir -p $(@D)
