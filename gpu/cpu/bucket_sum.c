@@ -1,40 +1,28 @@
 /*
- * Lists are summed as trees: neighbours pair up, then their sums, and so on. All pairs of a level, over as many lists as
- * fit the second-level cache, are independent and share inversions; there is no bucket to wait for. A list longer than
- * that is cut into pieces.
+ * Every list is a column (columns.h): the first points of as many lists as share an inversion are added together, then the
+ * second ones, and so on. Lists are taken in the order of their lengths, so that those which go together end together. One
+ * that is so long that it would end alone is cut into pieces, whose sums are a list again.
  *
- * The weighted sum of buckets cuts them into strips and goes down all strips in step, again with shared inversions: the
- * usual running sums, but a few hundred at a time.
+ * The weighted sum of buckets cuts them into strips and goes down all strips in step: the usual running sums, but as many at
+ * a time as there are columns.
  */
 #include "gpu/cpu/bucket_sum.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
-/* Points of one round, and pairs handed over at a time: while a batch of G1 is added, its points and scratch, the points of
- * the next and the partial sums are some 400 KiB, of the 512 KiB that a core's second-level cache has at least. */
-#define ROUND_REFS 4096
-#define PAIRS 512
-#define STRIPS 512
-
-/* Part of a list: its sum grows in partial[first]. */
-struct piece {
-    uint32_t first, count;
-    size_t list;
-};
+/* Pieces are so long that a quarter of a batch of them would hold all points, and not shorter than this: the sums of pieces
+ * are to be added up, too. */
+#define PIECE_MIN 8
+#define STRIP_MIN 8    /* shorter strips would leave more of them to weigh */
+#define WEIGH_ALONE 64 /* points that are weighed one by one */
 
 struct summer {
     const struct group *group;
-    struct batch_scratch batch;
-    /* Pairs are collected in one buffer while the other, if `waiting`, is full and knows what comes next. */
-    struct add_pair pairs[2][PAIRS];
-    unsigned filling;
-    size_t pairs_len;
-    bool waiting;
-    struct piece pieces[ROUND_REFS];
-    size_t pieces_len;
-    size_t refs_len, partial_len;
-    char *partial;            /* ROUND_REFS points: a list of one has a partial sum of its own */
-    char *running, *weighted; /* STRIPS points each */
+    size_t batch;
+    struct columns *columns; /* two batches */
+    base_ref *refs[2];       /* a batch each: those that are added, and those that come next */
+    void *points;            /* a batch of affine points */
 };
 
 struct summer *summer_create(const struct group *group)
@@ -44,10 +32,12 @@ struct summer *summer_create(const struct group *group)
     if (!s)
         return NULL;
     s->group = group;
-    s->partial = calloc(ROUND_REFS, group->affine_bytes);
-    s->running = calloc(STRIPS, group->affine_bytes);
-    s->weighted = calloc(STRIPS, group->affine_bytes);
-    if (s->partial && s->running && s->weighted)
+    s->batch = columns_batch(group);
+    s->columns = columns_create(group, 2 * s->batch);
+    s->refs[0] = calloc(s->batch, sizeof(*s->refs[0]));
+    s->refs[1] = calloc(s->batch, sizeof(*s->refs[1]));
+    s->points = calloc(s->batch, group->affine_bytes);
+    if (s->columns && s->refs[0] && s->refs[1] && s->points)
         return s;
     summer_destroy(s);
     return NULL;
@@ -57,165 +47,263 @@ void summer_destroy(struct summer *s)
 {
     if (!s)
         return;
-    free(s->partial);
-    free(s->running);
-    free(s->weighted);
+    columns_destroy(s->columns);
+    free(s->refs[0]);
+    free(s->refs[1]);
+    free(s->points);
     free(s);
 }
 
-/* Adds the pairs that wait. */
-static void pairs_run_waiting(struct summer *s)
+/* ------------------------------------------------------------------------------------------ lists */
+
+/* A list, or a part of one. */
+struct piece {
+    uint32_t start, len;
+    uint32_t to; /* number of the list; that of the part, after those of all lists */
+};
+
+/* The lists that are cut, by number; the parts of cut[i] are cut_start[i] .. cut_start[i + 1] - 1. */
+struct cuts {
+    uint32_t *list, *start;
+    size_t len;
+};
+
+/* All pieces, the longest first. */
+struct division {
+    size_t piece_max;
+    uint32_t *counts; /* pieces by length; then where those of a length go */
+    struct piece *pieces;
+    size_t len;
+    struct cuts cuts;
+};
+
+static void division_fini(struct division *d)
 {
-    if (s->waiting)
-        s->group->add_pairs_ahead(s->pairs[!s->filling], PAIRS, s->pairs[s->filling], s->pairs_len,
-                                  &s->batch);
-    s->waiting = false;
+    free(d->counts);
+    free(d->pieces);
+    free(d->cuts.list);
+    free(d->cuts.start);
 }
 
-static void pairs_flush(struct summer *s)
+/* Counts pieces by length and lists that are cut. */
+static void division_count(struct division *d, const uint32_t *start, size_t lists)
 {
-    pairs_run_waiting(s);
-    s->group->add_pairs(s->pairs[s->filling], s->pairs_len, &s->batch);
-    s->pairs_len = 0;
-}
-
-static inline void pairs_push(struct summer *s, struct add_pair pair)
-{
-    s->pairs[s->filling][s->pairs_len++] = pair;
-    if (s->pairs_len < PAIRS)
-        return;
-    pairs_run_waiting(s);
-    s->waiting = true;
-    s->filling = !s->filling;
-    s->pairs_len = 0;
-}
-
-/* First level of a piece: pairs of bases become partial sums; the odd one out is added to infinity. */
-static void piece_begin(struct summer *s, const void *bases, const base_ref *refs, size_t count,
-                        size_t list)
-{
-    static const g2_affine_t infinity; /* zero bytes serve both groups */
-    const struct group *g = s->group;
-    size_t sums = (count + 1) / 2;
-
-    for (size_t k = 0; k < sums; k++) {
-        base_ref a = refs[2 * k], b = 2 * k + 1 < count ? refs[2 * k + 1] : 0;
-        bool single = 2 * k + 1 == count;
-        pairs_push(
-            s, (struct add_pair){.a = group_at(g, bases, a >> 1),
-                                 .b = single ? (const void *)&infinity : group_at(g, bases, b >> 1),
-                                 .out = group_at(g, s->partial, s->partial_len + k),
-                                 .negate_a = a & 1,
-                                 .negate_b = b & 1});
+    for (size_t k = 0; k < lists; k++) {
+        size_t len = start[k + 1] - start[k], whole = len / d->piece_max;
+        d->counts[d->piece_max] += (uint32_t)whole;
+        d->counts[len % d->piece_max]++;
+        d->len += whole + 1;
+        d->cuts.len += len > d->piece_max;
     }
-    s->pieces[s->pieces_len++] =
-        (struct piece){.first = (uint32_t)s->partial_len, .count = (uint32_t)sums, .list = list};
-    s->partial_len += sums;
-    s->refs_len += count;
+    d->len -= d->counts[0]; /* of no length */
+    d->counts[0] = 0;
+    for (size_t at = 0, len = d->piece_max; len > 0; len--) {
+        size_t count = d->counts[len];
+        d->counts[len] = (uint32_t)at;
+        at += count;
+    }
 }
 
-/* The other levels: partial sums `step` apart pair up in place. */
-static void pieces_reduce(struct summer *s)
+static void piece_place(struct division *d, uint32_t start, size_t len, size_t to)
 {
-    const struct group *g = s->group;
-    bool more = true;
+    d->pieces[d->counts[len]++] =
+        (struct piece){.start = start, .len = (uint32_t)len, .to = (uint32_t)to};
+}
 
-    for (size_t step = 1; more; step *= 2) {
-        more = false;
-        for (size_t p = 0; p < s->pieces_len; p++) {
-            struct piece *piece = &s->pieces[p];
-            for (size_t k = 0; k + step < piece->count; k += 2 * step) {
-                void *sum = group_at(g, s->partial, piece->first + k);
-                pairs_push(s,
-                           (struct add_pair){.a = sum,
-                                             .b = group_at(g, s->partial, piece->first + k + step),
-                                             .out = sum});
-            }
-            more = more || 2 * step < piece->count;
+static void division_place(struct division *d, const uint32_t *start, size_t lists)
+{
+    size_t part = lists, cut = 0;
+
+    for (size_t k = 0; k < lists; k++) {
+        size_t len = start[k + 1] - start[k];
+        if (len <= d->piece_max) {
+            if (len > 0)
+                piece_place(d, start[k], len, k);
+            continue;
         }
-        pairs_flush(s);
+        d->cuts.list[cut] = (uint32_t)k;
+        d->cuts.start[cut++] = (uint32_t)(part - lists);
+        for (size_t at = 0; at < len; at += d->piece_max)
+            piece_place(d, start[k] + (uint32_t)at, min_size(d->piece_max, len - at), part++);
+    }
+    d->cuts.start[cut] = (uint32_t)(part - lists);
+}
+
+static int division_init(struct division *d, const uint32_t *start, size_t lists, size_t batch)
+{
+    size_t piece_max = (start[lists] - start[0]) / (batch / 4) + 1;
+
+    *d = (struct division){.piece_max = piece_max < PIECE_MIN ? PIECE_MIN : piece_max};
+    d->counts = calloc(d->piece_max + 1, sizeof(*d->counts));
+    if (!d->counts)
+        return -ENOMEM;
+    division_count(d, start, lists);
+    d->pieces = malloc((d->len + 1) * sizeof(*d->pieces));
+    d->cuts.list = malloc((d->cuts.len + 1) * sizeof(*d->cuts.list));
+    d->cuts.start = malloc((d->cuts.len + 1) * sizeof(*d->cuts.start));
+    if (!d->pieces || !d->cuts.list || !d->cuts.start) {
+        division_fini(d);
+        return -ENOMEM;
+    }
+    division_place(d, start, lists);
+    return 0;
+}
+
+/* The refs number `step` of some pieces, the longest first; how many have one. */
+static size_t take_refs(const struct piece *pieces, size_t len, const base_ref *refs, uint32_t step,
+                        base_ref *out)
+{
+    while (len > 0 && pieces[len - 1].len <= step)
+        len--;
+    for (size_t i = 0; i < len; i++)
+        out[i] = refs[pieces[i].start + step];
+    return len;
+}
+
+/* Sums of up to a batch of pieces, into the columns. */
+static void add_pieces(struct summer *s, const void *bases, const base_ref *refs,
+                       const struct piece *pieces, size_t len)
+{
+    unsigned now = 0;
+    struct addends add = {bases, s->refs[now], take_refs(pieces, len, refs, 0, s->refs[now])};
+
+    columns_clear(s->columns, 0, len);
+    for (uint32_t step = 1; add.len > 0; step++) {
+        struct addends next = {bases, s->refs[!now], 0};
+        next.len = take_refs(pieces, add.len, refs, step, s->refs[!now]);
+        columns_add(s->columns, 0, &add, next.len ? &next : NULL);
+        add = next;
+        now = !now;
     }
 }
 
-/* Sums all pieces and adds each to its list's sum. No two of them are of one list. */
-static void round_finish(struct summer *s, void *sums)
+/* Sums of all pieces: those of lists go to `sums`, those of parts to `parts`. */
+static void sum_pieces(struct summer *s, const void *bases, const base_ref *refs,
+                       const struct division *d, size_t lists, void *sums, void *parts)
 {
     const struct group *g = s->group;
 
-    pairs_flush(s);
-    pieces_reduce(s);
-    for (size_t p = 0; p < s->pieces_len; p++) {
-        void *sum = group_at(g, sums, s->pieces[p].list);
-        pairs_push(s, (struct add_pair){
-                          .a = sum, .b = group_at(g, s->partial, s->pieces[p].first), .out = sum});
-    }
-    pairs_flush(s);
-    s->pieces_len = s->refs_len = s->partial_len = 0;
-}
-
-void summer_add_lists(struct summer *s, const void *bases, const base_ref *refs,
-                      const uint32_t *start, size_t lists, void *sums)
-{
-    for (size_t list = 0; list < lists; list++) {
-        size_t at = start[list], end = start[list + 1];
-        while (at < end) {
-            size_t count = min_size(end - at, ROUND_REFS - s->refs_len);
-            piece_begin(s, bases, refs + at, count, list);
-            at += count;
-            if (s->refs_len == ROUND_REFS)
-                round_finish(s, sums);
+    for (size_t first = 0; first < d->len; first += s->batch) {
+        const struct piece *pieces = d->pieces + first;
+        size_t len = min_size(s->batch, d->len - first);
+        add_pieces(s, bases, refs, pieces, len);
+        columns_store(s->columns, 0, len, s->points);
+        for (size_t i = 0; i < len; i++) {
+            size_t to = pieces[i].to;
+            memcpy(to < lists ? group_at(g, sums, to) : group_at(g, parts, to - lists),
+                   group_at(g, s->points, i), g->affine_bytes);
         }
     }
-    round_finish(s, sums);
 }
 
-/* running[j] += points[j * strip + k], then weighted[j] += running[j], for every strip that has a k-th point. */
+/* The parts of each list that was cut are a list again. */
+static int sum_parts(struct summer *s, const struct cuts *cuts, const void *parts, void *sums)
+{
+    const struct group *g = s->group;
+    size_t len = cuts->start[cuts->len];
+    base_ref *refs = malloc(len * sizeof(*refs));
+    void *part_sums = malloc(cuts->len * g->affine_bytes);
+    int ret = -ENOMEM;
+
+    if (!refs || !part_sums)
+        goto out;
+    for (size_t i = 0; i < len; i++)
+        refs[i] = base_ref_make(i, false);
+    ret = summer_add_lists(s, parts, refs, cuts->start, cuts->len, part_sums);
+    for (size_t i = 0; ret == 0 && i < cuts->len; i++)
+        memcpy(group_at(g, sums, cuts->list[i]), group_at(g, part_sums, i), g->affine_bytes);
+out:
+    free(refs);
+    free(part_sums);
+    return ret;
+}
+
+int summer_add_lists(struct summer *s, const void *bases, const base_ref *refs,
+                     const uint32_t *start, size_t lists, void *sums)
+{
+    struct division d;
+    void *parts = NULL;
+    int ret = division_init(&d, start, lists, s->batch);
+
+    if (ret < 0)
+        return ret;
+    memset(sums, 0, lists * s->group->affine_bytes); /* infinity, where nothing is added */
+    if (d.cuts.len > 0) {
+        parts = malloc(d.cuts.start[d.cuts.len] * s->group->affine_bytes);
+        ret = parts ? 0 : -ENOMEM;
+    }
+    if (ret == 0)
+        sum_pieces(s, bases, refs, &d, lists, sums, parts);
+    if (ret == 0 && d.cuts.len > 0)
+        ret = sum_parts(s, &d.cuts, parts, sums);
+    free(parts);
+    division_fini(&d);
+    return ret;
+}
+
+/* ---------------------------------------------------------------------------------------- weighing */
+
+/* Of some points, their sum and the sum of k * points[k]. */
+struct weighed {
+    union point sum, weighted;
+};
+
+static void weigh_alone(const struct summer *s, struct weighed *out, const void *points, size_t len)
+{
+    const struct group *g = s->group;
+
+    memset(out, 0, sizeof(*out));
+    for (size_t k = len; k-- > 0;) {
+        g->add(&out->weighted, &out->sum);
+        g->add_affine(&out->sum, group_at(g, points, k));
+    }
+}
+
+/* How strips go down: strip j has running sums in column j, and their sum so far in column batch + j. Strips that have no
+ * k-th point are the last. */
 static void strips_step(struct summer *s, const void *points, size_t len, size_t strip, size_t k)
 {
-    const struct group *g = s->group;
+    size_t with_point = len > k ? (len - k - 1) / strip + 1 : 0;
+    struct addends add = {points, s->refs[0], with_point};
 
-    for (size_t j = 0; j * strip + k < len; j++) {
-        void *running = group_at(g, s->running, j);
-        pairs_push(s, (struct add_pair){
-                          .a = running, .b = group_at(g, points, j * strip + k), .out = running});
-    }
-    pairs_flush(s);
-    for (size_t j = 0; j * strip < len; j++) {
-        void *weighted = group_at(g, s->weighted, j);
-        pairs_push(
-            s, (struct add_pair){.a = weighted, .b = group_at(g, s->running, j), .out = weighted});
-    }
-    pairs_flush(s);
+    columns_add_columns(s->columns, s->batch, 0, with_point);
+    for (size_t j = 0; j < with_point; j++)
+        s->refs[0][j] = base_ref_make(j * strip + k, false);
+    columns_add(s->columns, 0, &add, NULL);
 }
 
-/* Strip j now has running[j] = the sum of its points and weighted[j] = the sum of (k + 1) * points[j * strip + k].
- * Their total is the sum over j of weighted[j] + (first - 1 + j * strip) * running[j]. */
-static void strips_join(struct summer *s, union point *out, size_t strips, size_t strip,
-                        uint64_t first)
+/* With strips of length `strip`, point k is number k % strip of strip k / strip: what the strips' own weighing leaves over is
+ * the weight of a whole strip, a multiple of `strip`. */
+static void weigh(struct summer *s, struct weighed *out, const void *points, size_t len)
 {
     const struct group *g = s->group;
-    union point all = {0}, above = {0}, total = {0};
+    size_t strip = (len + s->batch - 1) / s->batch;
+    union point within;
 
-    for (size_t j = strips; j-- > 0;) {
-        g->add_affine(&total, group_at(g, s->weighted, j));
-        g->add(&above, &all); /* in the end the sum of j * running[j] */
-        g->add_affine(&all, group_at(g, s->running, j));
+    if (len <= WEIGH_ALONE) {
+        weigh_alone(s, out, points, len);
+        return;
     }
-    group_mul_u64(g, &above, strip);
-    group_mul_u64(g, &all, first - 1);
-    g->add(&total, &above);
-    g->add(&total, &all);
-    *out = total;
+    strip = strip < STRIP_MIN ? STRIP_MIN : strip;
+    size_t strips = (len + strip - 1) / strip;
+    columns_clear(s->columns, 0, strips);
+    columns_clear(s->columns, s->batch, strips);
+    for (size_t k = strip; k-- > 0;)
+        strips_step(s, points, len, strip, k);
+    columns_store(s->columns, 0, strips, s->points);
+    columns_total(s->columns, s->batch, strips, &within);
+    weigh(s, out, s->points, strips);
+    group_mul_u64(g, &out->weighted, strip);
+    g->add(&out->weighted, &within);
 }
 
 void summer_weigh(struct summer *s, union point *out, const void *points, size_t len,
                   uint64_t first)
 {
-    size_t strip = (len + STRIPS - 1) / STRIPS;
+    struct weighed w;
 
-    memset(s->running, 0, STRIPS * s->group->affine_bytes);
-    memset(s->weighted, 0, STRIPS * s->group->affine_bytes);
-    for (size_t k = strip; k-- > 0;)
-        strips_step(s, points, len, strip, k);
-    strips_join(s, out, strip ? (len + strip - 1) / strip : 0, strip, first);
+    weigh(s, &w, points, len);
+    *out = w.sum;
+    group_mul_u64(s->group, out, first);
+    s->group->add(out, &w.weighted);
 }

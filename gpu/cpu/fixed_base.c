@@ -1,22 +1,19 @@
 /*
  * A table has a row for each window: row[d] = d * 2^(bits * window) * base for d = 0 .. 2^(bits-1), entry 0 being
  * infinity, so that a zero digit needs no case of its own. A row grows by doubling: entries m+1 .. 2m are entry m plus
- * entries 1 .. m, in one batch.
+ * entries 1 .. m, in columns (columns.h).
  *
- * Products go through the windows together, a block of scalars at a time: the block's sums stay in the second-level
- * cache and a batch of additions shares its inversion. While one window is added, the entries that the next one wants
- * are on their way.
+ * Products are columns, too: every window adds its entry to each, while the entries that the next window wants are on their
+ * way.
  */
 #include "gpu/cpu/fixed_base.h"
 
 #include <assert.h>
 #include <errno.h>
 
+#include "gpu/cpu/columns.h"
 #include "gpu/cpu/digits.h"
-#include "gpu/cpu/group.h"
 #include "numa/memory.h"
-
-#define BLOCK BATCH_ADD_LEN_G1 /* scalars; a whole batch of additions, two of G2 */
 
 struct fixed_base {
     const struct group *group;
@@ -25,29 +22,76 @@ struct fixed_base {
     char *rows;
 };
 
+static base_ref entry_ref(const struct fixed_base *t, unsigned window, size_t digit, bool negate)
+{
+    return base_ref_make(window * t->row_len + digit, negate);
+}
+
 static void *row_at(const struct fixed_base *t, unsigned window, size_t digit)
 {
     return group_at(t->group, t->rows, window * t->row_len + digit);
 }
 
-static void row_double(const struct fixed_base *t, unsigned window, size_t known,
-                       struct batch_scratch *scratch)
-{
-    struct add_pair pairs[256];
+/* What a thread works with: columns of a batch, what they take, and what comes next. */
+struct block {
+    struct columns *columns;
+    base_ref *refs[2];
+    struct recoded *scalars;
+};
 
-    for (size_t j = 1; j <= known; j += ARRAY_LEN(pairs)) {
-        size_t n = min_size(ARRAY_LEN(pairs), known + 1 - j);
-        for (size_t k = 0; k < n; k++)
-            pairs[k] = (struct add_pair){.a = row_at(t, window, known),
-                                         .b = row_at(t, window, j + k),
-                                         .out = row_at(t, window, known + j + k)};
-        t->group->add_pairs(pairs, n, scratch);
+static void blocks_free(struct block *blocks, unsigned threads)
+{
+    for (unsigned t = 0; blocks && t < threads; t++) {
+        columns_destroy(blocks[t].columns);
+        free(blocks[t].refs[0]);
+        free(blocks[t].refs[1]);
+        free(blocks[t].scalars);
+    }
+    free(blocks);
+}
+
+/* NULL without memory. */
+static struct block *blocks_alloc(const struct group *group, unsigned threads)
+{
+    size_t batch = columns_batch(group);
+    struct block *blocks = calloc(threads, sizeof(*blocks));
+    bool whole = blocks;
+
+    for (unsigned t = 0; whole && t < threads; t++) {
+        struct block *b = &blocks[t];
+        b->columns = columns_create(group, batch);
+        b->refs[0] = calloc(batch, sizeof(*b->refs[0]));
+        b->refs[1] = calloc(batch, sizeof(*b->refs[1]));
+        b->scalars = calloc(batch, sizeof(*b->scalars));
+        whole = b->columns && b->refs[0] && b->refs[1] && b->scalars;
+    }
+    if (whole)
+        return blocks;
+    blocks_free(blocks, threads);
+    return NULL;
+}
+
+static void row_double(const struct fixed_base *t, struct block *b, unsigned window, size_t known)
+{
+    size_t batch = columns_batch(t->group);
+
+    for (size_t j = 1; j <= known; j += batch) {
+        struct addends entries = {t->rows, b->refs[0], min_size(batch, known + 1 - j)};
+        struct addends last = {t->rows, b->refs[1], entries.len};
+        for (size_t k = 0; k < entries.len; k++) {
+            b->refs[0][k] = entry_ref(t, window, j + k, false);
+            b->refs[1][k] = entry_ref(t, window, known, false);
+        }
+        columns_clear(b->columns, 0, entries.len);
+        columns_add(b->columns, 0, &entries, NULL);
+        columns_add(b->columns, 0, &last, NULL);
+        columns_store(b->columns, 0, entries.len, row_at(t, window, known + j));
     }
 }
 
 struct fill {
     const struct fixed_base *table;
-    struct batch_scratch *scratch; /* one a thread */
+    struct block *blocks; /* one a thread */
 };
 
 static void row_fill(void *ctx, size_t window, unsigned thread)
@@ -56,7 +100,7 @@ static void row_fill(void *ctx, size_t window, unsigned thread)
     const struct fixed_base *t = f->table;
 
     for (size_t known = 1; known < t->row_len - 1; known *= 2)
-        row_double(t, (unsigned)window, known, &f->scratch[thread]);
+        row_double(t, &f->blocks[thread], (unsigned)window, known);
 }
 
 /* Entries 0 and 1 of every row. */
@@ -80,11 +124,10 @@ static int fixed_base_create(const struct group *group, const void *base, unsign
         return errmsg_set(err, -EINVAL, "windows of %u bits: 2 to 20 are possible", bits);
 
     struct fixed_base *t = calloc(1, sizeof(*t));
-    struct fill fill = {.table = t,
-                        .scratch = calloc(workers_count(workers), sizeof(*fill.scratch))};
+    struct fill fill = {.table = t, .blocks = blocks_alloc(group, workers_count(workers))};
     int ret = -ENOMEM;
 
-    if (!t || !fill.scratch)
+    if (!t || !fill.blocks)
         goto out;
     t->group = group;
     digits_init(&t->digits, bits);
@@ -98,7 +141,7 @@ static int fixed_base_create(const struct group *group, const void *base, unsign
     t = NULL;
     ret = 0;
 out:
-    free(fill.scratch);
+    blocks_free(fill.blocks, workers_count(workers));
     fixed_base_destroy(t);
     return ret ? errmsg_set(err, ret, "no memory for a table of multiples") : 0;
 }
@@ -123,16 +166,10 @@ void fixed_base_destroy(struct fixed_base *t)
     free(t);
 }
 
-struct block {
-    struct recoded scalars[BLOCK];
-    struct add_pair pairs[2][BLOCK]; /* of a window and of the one after it */
-    struct batch_scratch batch;
-};
-
 struct products {
     const struct fixed_base *table;
     const fr_t *scalars;
-    size_t len;
+    size_t len, batch;
     char *out;
     struct block *blocks; /* one a thread */
 };
@@ -148,21 +185,18 @@ static void block_recode(const struct digits *d, struct block *b, const fr_t *sc
     }
 }
 
-/* The pairs of one window: out[i] += the row's entry for the digit of scalar i. */
-static struct add_pair *block_pairs(const struct fixed_base *t, struct block *b, unsigned window,
-                                    void *out, size_t len)
+/* What one window adds: the row's entries for the digits of the scalars. */
+static struct addends block_entries(const struct fixed_base *t, struct block *b, unsigned window,
+                                    size_t len)
 {
-    struct add_pair *pairs = b->pairs[window % 2];
+    base_ref *refs = b->refs[window % 2];
 
     for (size_t i = 0; i < len; i++) {
         int32_t digit = digits_get(&t->digits, &b->scalars[i], window);
         bool negate = (digit < 0) != digits_negative(&b->scalars[i]);
-        void *sum = group_at(t->group, out, i);
-
-        pairs[i] = (struct add_pair){
-            .a = sum, .b = row_at(t, window, (size_t)abs(digit)), .out = sum, .negate_b = negate};
+        refs[i] = entry_ref(t, window, (size_t)abs(digit), negate);
     }
-    return pairs;
+    return (struct addends){t->rows, refs, len};
 }
 
 static void block_multiply(void *ctx, size_t item, unsigned thread)
@@ -170,31 +204,35 @@ static void block_multiply(void *ctx, size_t item, unsigned thread)
     const struct products *p = ctx;
     const struct fixed_base *t = p->table;
     struct block *b = &p->blocks[thread];
-    size_t first = item * BLOCK, len = min_size(BLOCK, p->len - first);
-    unsigned last = t->digits.windows - 1;
-    void *out = group_at(t->group, p->out, first);
+    size_t first = item * p->batch, len = min_size(p->batch, p->len - first);
 
     block_recode(&t->digits, b, p->scalars + first, len);
-    memset(out, 0, len * t->group->affine_bytes); /* infinity */
-    struct add_pair *pairs = block_pairs(t, b, 0, out, len);
-    for (unsigned w = 0; w < last; w++) {
-        struct add_pair *next = block_pairs(t, b, w + 1, out, len);
-        t->group->add_pairs_ahead(pairs, len, next, len, &b->batch);
-        pairs = next;
+    columns_clear(b->columns, 0, len);
+    struct addends add = block_entries(t, b, 0, len);
+    for (unsigned w = 1; w < t->digits.windows; w++) {
+        struct addends next = block_entries(t, b, w, len);
+        columns_add(b->columns, 0, &add, &next);
+        add = next;
     }
-    t->group->add_pairs(pairs, len, &b->batch);
+    columns_add(b->columns, 0, &add, NULL);
+    columns_store(b->columns, 0, len, group_at(t->group, p->out, first));
 }
 
 static int fixed_base_mul(const struct fixed_base *table, struct workers *workers,
                           const fr_t *scalars, size_t len, void *out, struct errmsg *err)
 {
-    struct products p = {.table = table, .scalars = scalars, .len = len, .out = out};
+    unsigned threads = workers_count(workers);
+    struct products p = {.table = table,
+                         .scalars = scalars,
+                         .len = len,
+                         .batch = columns_batch(table->group),
+                         .out = out,
+                         .blocks = blocks_alloc(table->group, threads)};
 
-    p.blocks = calloc(workers_count(workers), sizeof(*p.blocks));
     if (!p.blocks)
         return errmsg_set(err, -ENOMEM, "no memory for fixed-base products");
-    workers_run(workers, (len + BLOCK - 1) / BLOCK, block_multiply, &p);
-    free(p.blocks);
+    workers_run(workers, (len + p.batch - 1) / p.batch, block_multiply, &p);
+    blocks_free(p.blocks, threads);
     return 0;
 }
 

@@ -28,10 +28,18 @@ struct range {
     union point sum;
 };
 
+/* Points that are added up as they come: a batch of refs is collected, and each goes to a column of its own. */
+struct unit_sum {
+    struct columns *columns;
+    base_ref *refs;
+    size_t len;
+};
+
 /* What a thread works with. */
 struct sorter {
     struct summer *summer;
-    union point unit_sum;
+    struct unit_sum units;
+    int ret;         /* -ENOMEM: a sum is missing */
     base_ref *refs;  /* points of a range, sorted by bucket */
     int32_t *digits; /* of a window, by wide scalar, with its sign */
     uint32_t *start; /* where each bucket's points begin */
@@ -47,6 +55,7 @@ struct msm {
     size_t len;
     fr_t one, minus_one;
     struct sorter *sorters; /* one a thread */
+    size_t batch;           /* additions that share an inversion */
     unsigned threads;
     /* A slab: chunks [chunk_begin, chunk_end), their wide scalars and where they stand. */
     uint32_t *wide_counts; /* by chunk; then where its first one goes */
@@ -100,13 +109,21 @@ static void recode(const struct digits *d, struct recoded *out, const fr_t *s)
     digits_recode(d, out, magnitude, negative);
 }
 
+static void units_add(const struct msm *m, struct unit_sum *u)
+{
+    struct addends add = {m->bases, u->refs, u->len};
+
+    columns_add(u->columns, 0, &add, NULL);
+    u->len = 0;
+}
+
 /* Gathers the wide scalars of a chunk, and adds up the points of its units. */
 static void chunk_take(void *ctx, size_t item, unsigned thread)
 {
     struct msm *m = ctx;
+    struct unit_sum *units = &m->sorters[thread].units;
     size_t chunk = m->chunk_begin + item, end = min_size(m->len, (chunk + 1) * CHUNK);
-    uint32_t at = m->wide_counts[chunk], units[2] = {0};
-    base_ref refs[CHUNK];
+    uint32_t at = m->wide_counts[chunk];
 
     for (size_t i = chunk * CHUNK; i < end; i++) {
         const fr_t *s = &m->scalars[i];
@@ -114,7 +131,9 @@ static void chunk_take(void *ctx, size_t item, unsigned thread)
         case KIND_ZERO:
             break;
         case KIND_UNIT:
-            refs[units[1]++] = base_ref_make(i, !fr_equal(s, &m->one));
+            units->refs[units->len++] = base_ref_make(i, !fr_equal(s, &m->one));
+            if (units->len == m->batch)
+                units_add(m, units);
             break;
         case KIND_WIDE:
             m->wide_index[at] = (uint32_t)i;
@@ -122,9 +141,6 @@ static void chunk_take(void *ctx, size_t item, unsigned thread)
             break;
         }
     }
-    g2_affine_t sum = {0}; /* has room for a point of G1 */
-    summer_add_lists(m->sorters[thread].summer, m->bases, refs, units, 1, &sum);
-    m->group->add_affine(&m->sorters[thread].unit_sum, &sum);
 }
 
 /* Bucket of a digit relative to a range, or a number that is not below the count of its buckets. */
@@ -167,9 +183,12 @@ static void range_sum(void *ctx, size_t item, unsigned thread)
     struct sorter *s = &m->sorters[thread];
 
     range_sort(m, range, s);
-    memset(s->bucket_sums, 0, range->buckets * m->group->affine_bytes); /* infinity */
-    summer_add_lists(s->summer, m->bases, s->refs, s->start, range->buckets, s->bucket_sums);
-    summer_weigh(s->summer, &range->sum, s->bucket_sums, range->buckets, range->first + 1);
+    int ret =
+        summer_add_lists(s->summer, m->bases, s->refs, s->start, range->buckets, s->bucket_sums);
+    if (ret < 0)
+        s->ret = ret;
+    else
+        summer_weigh(s->summer, &range->sum, s->bucket_sums, range->buckets, range->first + 1);
 }
 
 /* Windows go to the threads whole, each thread the same number, and those left over are cut for all threads: every
@@ -268,6 +287,8 @@ static int slab_run(struct msm *m, union point *out)
     workers_run(m->workers, m->chunk_end - m->chunk_begin, chunk_take, m);
     if (m->wide_len > 0) {
         workers_run(m->workers, m->ranges_len, range_sum, m);
+        for (unsigned t = 0; t < m->threads; t++)
+            ret = ret < 0 ? ret : m->sorters[t].ret;
         windows_join(m, out);
     }
 out:
@@ -298,8 +319,11 @@ static int slabs_run(struct msm *m, size_t chunks, union point *out)
 
 static void msm_fini(struct msm *m)
 {
-    for (unsigned t = 0; m->sorters && t < m->threads; t++)
+    for (unsigned t = 0; m->sorters && t < m->threads; t++) {
         summer_destroy(m->sorters[t].summer);
+        columns_destroy(m->sorters[t].units.columns);
+        free(m->sorters[t].units.refs);
+    }
     free(m->sorters);
     free(m->wide_counts);
 }
@@ -313,10 +337,15 @@ static int msm_init(struct msm *m, size_t chunks)
     m->wide_counts = calloc(chunks + 1, sizeof(*m->wide_counts));
     if (!m->sorters || !m->wide_counts)
         return -ENOMEM;
+    m->batch = columns_batch(m->group);
     for (unsigned t = 0; t < m->threads; t++) {
-        m->sorters[t].summer = summer_create(m->group);
-        if (!m->sorters[t].summer)
+        struct sorter *s = &m->sorters[t];
+        s->summer = summer_create(m->group);
+        s->units.columns = columns_create(m->group, m->batch);
+        s->units.refs = malloc(m->batch * sizeof(*s->units.refs));
+        if (!s->summer || !s->units.columns || !s->units.refs)
             return -ENOMEM;
+        columns_clear(s->units.columns, 0, m->batch);
     }
     return 0;
 }
@@ -339,8 +368,12 @@ int msm_run(const struct msm_task *task, union point *out, struct errmsg *err)
         workers_run(m.workers, chunks, chunk_count, &m);
         ret = slabs_run(&m, chunks, &sum);
     }
-    for (unsigned t = 0; ret == 0 && t < m.threads; t++)
-        m.group->add(&sum, &m.sorters[t].unit_sum);
+    for (unsigned t = 0; ret == 0 && t < m.threads; t++) {
+        union point units;
+        units_add(&m, &m.sorters[t].units);
+        columns_total(m.sorters[t].units.columns, 0, m.batch, &units);
+        m.group->add(&sum, &units);
+    }
     if (ret == 0)
         *out = sum;
     msm_fini(&m);

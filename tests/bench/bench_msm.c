@@ -1,11 +1,14 @@
 /*
- * Sums of the kinds that a proof has: scalars of full width, and those of a witness, of which most are 0 or 1.
+ * Sums of the kinds that a proof has: scalars of full width, and those of a witness, of which most are 0 or 1. With every
+ * kind of code that this CPU has.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu/cpu/features.h"
 #include "gpu/cpu/fixed_base.h"
 #include "gpu/cpu/msm.h"
+#include "numa/memory.h"
 #include "tests/lib/bench.h"
 #include "tests/lib/random_group.h"
 
@@ -16,6 +19,7 @@ struct summing {
     const void *bases;
     const fr_t *scalars;
     unsigned threads;
+    enum cpu_code code;
 };
 
 static int sum(void *ctx)
@@ -44,8 +48,8 @@ static void measure(struct summing s, const char *group, const char *scalars)
 
     for (int all = 0; all < 2; all++) {
         s.threads = !all;
-        snprintf(name, sizeof(name), "sum of 2^20 in %s, %s, %s", group, scalars,
-                 all ? "all threads" : "one thread");
+        snprintf(name, sizeof(name), "sum of 2^20 in %s, %s, %s, %s", group, scalars,
+                 cpu_code_name(s.code), all ? "all threads" : "one thread");
         bench_run(name, sum, &s, 0);
     }
 }
@@ -78,8 +82,8 @@ int main(void)
 {
     struct random rng = {1};
     fr_t *full = malloc(LEN * sizeof(*full)), *witness = malloc(LEN * sizeof(*witness));
-    g1_affine_t *g1 = malloc(LEN * sizeof(*g1));
-    g2_affine_t *g2 = malloc(LEN * sizeof(*g2));
+    g1_affine_t *g1 = memory_alloc(LEN, sizeof(*g1)); /* as parameters are */
+    g2_affine_t *g2 = memory_alloc(LEN, sizeof(*g2));
 
     bench_calibrate();
     for (size_t i = 0; i < LEN; i++) {
@@ -89,10 +93,15 @@ int main(void)
     }
     if (make_bases(g1, g2, full) < 0)
         return 1;
-    measure((struct summing){&group_g1, g1, full, 0}, "G1", "full width");
-    measure((struct summing){&group_g1, g1, witness, 0}, "G1", "as in a witness");
-    measure((struct summing){&group_g2, g2, full, 0}, "G2", "full width");
-    measure((struct summing){&group_g2, g2, witness, 0}, "G2", "as in a witness");
+    for (int code = CPU_CODES - 1; code >= 0; code--) {
+        cpu_use_at_most((enum cpu_code)code);
+        if (!cpu_has((enum cpu_code)code))
+            continue;
+        measure((struct summing){&group_g1, g1, full, 0, code}, "G1", "full width");
+        measure((struct summing){&group_g1, g1, witness, 0, code}, "G1", "as in a witness");
+        measure((struct summing){&group_g2, g2, full, 0, code}, "G2", "full width");
+        measure((struct summing){&group_g2, g2, witness, 0, code}, "G2", "as in a witness");
+    }
     free(full);
     free(witness);
     free(g1);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "gpu/cpu/digits.h"
+#include "gpu/cpu/features.h"
 #include "tests/lib/random_group.h"
 
 #define SEED 0x70726f6f66640002
@@ -70,7 +71,7 @@ static const unsigned widths[] = {2, 3, 5, 8, 11, 13};
 
 START_TEST(fixed_base_mul__equals_double_and_add)
 {
-    enum { LEN = 1500 };
+    enum { LEN = 2100 };
     struct random rng = {SEED};
     struct workers *workers = NULL;
     struct fixed_base *t1 = NULL, *t2 = NULL;
@@ -78,10 +79,12 @@ START_TEST(fixed_base_mul__equals_double_and_add)
     g1_affine_t *p = calloc(LEN, sizeof(*p)), base1 = g1_of(&seven), want1;
     g2_affine_t *q = calloc(LEN, sizeof(*q)), base2 = g2_of(&seven), want2;
 
+    unsigned width = widths[(size_t)_i / CPU_CODES];
+    cpu_use_at_most((enum cpu_code)(_i % CPU_CODES));
     edge_scalars(scalars, LEN, &rng);
-    ck_assert_int_eq(workers_create(1 + (unsigned)_i % 3, &workers, NULL), 0);
-    ck_assert_int_eq(fixed_base_g1_create(&base1, widths[_i], workers, &t1, NULL), 0);
-    ck_assert_int_eq(fixed_base_g2_create(&base2, widths[_i], workers, &t2, NULL), 0);
+    ck_assert_int_eq(workers_create(1 + width % 3, &workers, NULL), 0);
+    ck_assert_int_eq(fixed_base_g1_create(&base1, width, workers, &t1, NULL), 0);
+    ck_assert_int_eq(fixed_base_g2_create(&base2, width, workers, &t2, NULL), 0);
     ck_assert_int_eq(fixed_base_g1_mul(t1, workers, scalars, LEN, p, NULL), 0);
     ck_assert_int_eq(fixed_base_g2_mul(t2, workers, scalars, LEN, q, NULL), 0);
     for (size_t i = 0; i < LEN; i++) {
@@ -121,7 +124,8 @@ int main(void)
 
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, digits__add_up_to_the_scalar, DIGITS_BITS_MIN, DIGITS_BITS_MAX + 1);
-    tcase_add_loop_test(tc, fixed_base_mul__equals_double_and_add, 0, (int)ARRAY_LEN(widths));
+    tcase_add_loop_test(tc, fixed_base_mul__equals_double_and_add, 0,
+                        (int)ARRAY_LEN(widths) * CPU_CODES);
     tcase_add_test(tc, fixed_base_create__refuses_impossible_windows);
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "gpu/cpu/bucket_sum.h"
+#include "gpu/cpu/features.h"
 #include "gpu/cpu/fixed_base.h"
 #include "tests/lib/naive_backend.h"
 #include "tests/lib/random_group.h"
@@ -160,7 +161,15 @@ static fr_t draw(enum shape shape, struct random *rng)
     }
 }
 
-/* Every shape, on one to four threads, at lengths around those where something changes. */
+/* Makes `code` the best that the CPU has; false when it has not even that. */
+static bool use(int code)
+{
+    cpu_use_at_most((enum cpu_code)code);
+    return cpu_has((enum cpu_code)code);
+}
+
+/* Every shape, on one to four threads, at lengths around those where something changes; with every kind of code, those that
+ * are not the fastest at fewer lengths. */
 START_TEST(msm__equals_the_sum_of_logarithms)
 {
     static const size_t lens[] = {0, 1, 2, 3, 5, 31, 64, 257, 1023, 1024, 4095, 4097, 9000};
@@ -168,12 +177,16 @@ START_TEST(msm__equals_the_sum_of_logarithms)
     struct workers *workers = NULL;
     struct bases b;
 
+    int code = _i / SHAPES;
+    size_t count = ARRAY_LEN(lens) - (cpu_has((enum cpu_code)(code + 1)) ? 3 : 0);
+    if (!use(code))
+        return;
     ck_assert_int_eq(workers_create(1 + (unsigned)_i % 4, &workers, NULL), 0);
     bases_random(&b, lens[ARRAY_LEN(lens) - 1], &rng);
     fr_t *scalars = calloc(b.len, sizeof(*scalars));
-    for (size_t k = 0; k < ARRAY_LEN(lens); k++) {
+    for (size_t k = 0; k < count; k++) {
         for (size_t i = 0; i < lens[k]; i++)
-            scalars[i] = draw((enum shape)_i, &rng);
+            scalars[i] = draw((enum shape)(_i % SHAPES), &rng);
         check_sum(&b, scalars, lens[k], workers);
     }
     free(scalars);
@@ -189,6 +202,8 @@ START_TEST(msm__equal_bases)
     struct workers *workers = NULL;
     struct bases b = {.len = 40000};
 
+    if (!use(_i / 2))
+        return;
     ck_assert_int_eq(workers_create(2, &workers, NULL), 0);
     b.logs = calloc(b.len, sizeof(*b.logs));
     for (size_t i = 0; i < b.len; i++)
@@ -196,7 +211,7 @@ START_TEST(msm__equal_bases)
     bases_make(&b);
     fr_t *scalars = calloc(b.len, sizeof(*scalars));
     for (size_t i = 0; i < b.len; i++)
-        scalars[i] = draw(_i ? SHAPE_WITNESS : SHAPE_RANDOM, &rng);
+        scalars[i] = draw(_i % 2 ? SHAPE_WITNESS : SHAPE_RANDOM, &rng);
     check_sum(&b, scalars, b.len, workers);
     free(scalars);
     bases_free(&b);
@@ -241,24 +256,27 @@ START_TEST(msm__refuses_what_does_not_fit_its_indices)
 }
 END_TEST
 
-/* Lists that end anywhere, empty ones among them, and one that is longer than a round. */
+/* Lists that end anywhere, empty ones among them, and one so long that its parts are in parts again. */
 START_TEST(summer_add_lists__any_division_into_lists)
 {
     enum { LEN = 10000, LISTS = 60 };
     struct random rng = {SEED};
     struct bases b;
+    if (!use(_i))
+        return;
     struct summer *s = summer_create(&group_g1);
     base_ref *refs = calloc(LEN, sizeof(*refs));
     uint32_t start[LISTS + 1] = {0};
-    g1_affine_t sums[LISTS] = {0};
+    g1_affine_t sums[LISTS]; /* whatever they hold */
 
+    memset(sums, 0xa5, sizeof(sums));
     bases_random(&b, LEN, &rng);
     for (size_t i = 0; i < LEN; i++)
         refs[i] = base_ref_make(random_u64(&rng) % LEN, random_u64(&rng) & 1);
     for (size_t k = 1; k < LISTS; k++)
         start[k] = start[k - 1] + (uint32_t)(k % 3 ? random_u64(&rng) % 90 : 0);
     start[LISTS] = LEN; /* the last one: the rest */
-    summer_add_lists(s, b.g1, refs, start, LISTS, sums);
+    ck_assert_int_eq(summer_add_lists(s, b.g1, refs, start, LISTS, sums), 0);
     for (size_t k = 0; k < LISTS; k++) {
         fr_t log = {0};
         for (uint32_t i = start[k]; i < start[k + 1]; i++)
@@ -274,12 +292,14 @@ END_TEST
 
 START_TEST(summer_weigh__equals_the_weighted_sum)
 {
-    static const size_t lens[] = {0, 1, 2, 511, 512, 513, 1500};
+    static const size_t lens[] = {0, 1, 2, 63, 64, 65, 511, 512, 513, 1500, 8193};
     struct random rng = {SEED};
     struct bases b;
+    if (!use(_i))
+        return;
     struct summer *s = summer_create(&group_g2);
 
-    bases_random(&b, 1500, &rng);
+    bases_random(&b, lens[ARRAY_LEN(lens) - 1], &rng);
     for (size_t k = 0; k < ARRAY_LEN(lens); k++) {
         uint64_t first = 1 + random_u64(&rng) % 1000;
         fr_t log = {0}, term;
@@ -308,12 +328,12 @@ int main(void)
 
     printf("seed %llx\n", (unsigned long long)SEED);
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, msm__equals_the_sum_of_logarithms, 0, SHAPES);
-    tcase_add_loop_test(tc, msm__equal_bases, 0, 2);
+    tcase_add_loop_test(tc, msm__equals_the_sum_of_logarithms, 0, SHAPES * CPU_CODES);
+    tcase_add_loop_test(tc, msm__equal_bases, 0, 2 * CPU_CODES);
     tcase_add_test(tc, msm__equals_the_naive_backend);
     tcase_add_test(tc, msm__refuses_what_does_not_fit_its_indices);
-    tcase_add_test(tc, summer_add_lists__any_division_into_lists);
-    tcase_add_test(tc, summer_weigh__equals_the_weighted_sum);
+    tcase_add_loop_test(tc, summer_add_lists__any_division_into_lists, 0, CPU_CODES);
+    tcase_add_loop_test(tc, summer_weigh__equals_the_weighted_sum, 0, CPU_CODES);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }
