@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numa/slots.h"
+
 enum option_type {
     OPTION_PATH,
+    OPTION_WORDS, /* any text, checked by who uses it */
     OPTION_NUMBER,
-    OPTION_SIGNED,
     OPTION_BYTES,    /* number with K M G T for powers of 1024 */
     OPTION_DURATION, /* seconds, or a number with s m h d */
     OPTION_LEVEL
@@ -30,14 +32,24 @@ static const struct option options[] = {
     {"store", OPTION_PATH, offsetof(struct config, store), "/var/lib/proofd", 0, 0, "DIR",
      "jobs on disk; made if absent, outside the mount"},
     {"params", OPTION_PATH, offsetof(struct config, params), "", 0, 0, "DIR",
-     "Groth16 parameters; empty: $FIL_PROOFS_PARAMETER_CACHE or /var/tmp/filecoin-proof-parameters,\n"
+     "Groth16 parameters; empty: $FIL_PROOFS_PARAMETER_CACHE or "
+     "/var/tmp/filecoin-proof-parameters,\n"
      "then the development parameters of proofctl setup"},
     {"engine", OPTION_PATH, offsetof(struct config, engine), "", 0, 0, "FILE",
      "the engine program; empty: proofd-engine beside proofd"},
+    {"nodes", OPTION_WORDS, offsetof(struct config, nodes), "", 0, 0, "NODES",
+     "where proofs are made: empty: an engine for each NUMA node with CPUs; \"0 2\": for these;\n"
+     "\"cpus:0-3 cpus:4-7\": for each of these sets; all: one on the whole machine"},
     {"threads", OPTION_NUMBER, offsetof(struct config, threads), "0", 0, 4096, "N",
-     "threads that prove; 0: one for each CPU"},
-    {"node", OPTION_SIGNED, offsetof(struct config, node), "-1", -1, 1023, "N",
-     "NUMA node whose CPUs and memory are used; -1: the whole machine"},
+     "threads of an engine; 0: one for each of its CPUs"},
+    {"memory", OPTION_BYTES, offsetof(struct config, memory_bytes), "0", 0, INT64_MAX, "BYTES",
+     "memory of an engine (K, M, G, T); 0: what its node has"},
+    {"permits", OPTION_NUMBER, offsetof(struct config, permits), "0", 0, SLOTS_MAX, "N",
+     "partitions in an engine; 0: two on CPUs, four on devices; fewer where memory is short"},
+    {"gpus", OPTION_WORDS, offsetof(struct config, gpus), "auto", 0, 0, "auto|none",
+     "auto: GPUs prove where there are some; none: CPUs do"},
+    {"simulate", OPTION_PATH, offsetof(struct config, simulate), "", 0, 0, "FILE",
+     "for tests: a simulated device in place of a prover, and jobs that prove nothing"},
     {"log_level", OPTION_LEVEL, offsetof(struct config, log_level), "info", 0, 0, "LEVEL",
      "err, warn, info or debug; the file log_level of the mount changes it while proofd runs"},
     {"max_unfinished", OPTION_NUMBER, offsetof(struct config, max_unfinished), "1000", 1, 1000000,
@@ -81,10 +93,14 @@ static int64_t unit_factor(enum option_type type, const char *suffix)
         char suffix;
         int64_t factor;
     } units[] = {
-        {OPTION_BYTES, 'K', (int64_t)1 << 10}, {OPTION_BYTES, 'M', (int64_t)1 << 20},
-        {OPTION_BYTES, 'G', (int64_t)1 << 30}, {OPTION_BYTES, 'T', (int64_t)1 << 40},
-        {OPTION_DURATION, 's', 1},             {OPTION_DURATION, 'm', 60},
-        {OPTION_DURATION, 'h', 3600},          {OPTION_DURATION, 'd', 86400},
+        {OPTION_BYTES, 'K', (int64_t)1 << 10},
+        {OPTION_BYTES, 'M', (int64_t)1 << 20},
+        {OPTION_BYTES, 'G', (int64_t)1 << 30},
+        {OPTION_BYTES, 'T', (int64_t)1 << 40},
+        {OPTION_DURATION, 's', 1},
+        {OPTION_DURATION, 'm', 60},
+        {OPTION_DURATION, 'h', 3600},
+        {OPTION_DURATION, 'd', 86400},
     };
 
     if (!*suffix)
@@ -116,11 +132,11 @@ static int parse_number(const struct option *o, const char *value, int64_t *out,
                                                    : "");
 }
 
-static int parse_path(const struct option *o, const char *value, char *out, struct errmsg *err)
+static int parse_text(const struct option *o, const char *value, char *out, struct errmsg *err)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): errmsg_set returns what it is given */
     if (strlen(value) >= CONFIG_PATH_MAX)
-        return errmsg_set(err, -EINVAL, "%s: a path of %zu bytes, at most %d are allowed", o->name,
+        return errmsg_set(err, -EINVAL, "%s: %zu bytes, at most %d are allowed", o->name,
                           strlen(value), CONFIG_PATH_MAX - 1);
     if (!*value && *o->preset)
         return errmsg_set(err, -EINVAL, "%s: must not be empty", o->name);
@@ -135,16 +151,17 @@ static int set_option(struct config *cfg, const struct option *o, const char *va
 
     switch (o->type) {
     case OPTION_PATH:
-        return parse_path(o, value, field, err);
+    case OPTION_WORDS:
+        return parse_text(o, value, field, err);
     case OPTION_NUMBER:
-    case OPTION_SIGNED:
     case OPTION_BYTES:
     case OPTION_DURATION:
         return parse_number(o, value, field, err);
     case OPTION_LEVEL:
         if (log_level_parse(value, field) == 0)
             return 0;
-        return errmsg_set(err, -EINVAL, "%s: '%s' is none of err, warn, info, debug", o->name, value);
+        return errmsg_set(err, -EINVAL, "%s: '%s' is none of err, warn, info, debug", o->name,
+                          value);
     }
     return -EINVAL;
 }
@@ -256,7 +273,8 @@ static bool action_of(const char *name, enum config_action *action)
     static const struct {
         const char *name;
         enum config_action action;
-    } actions[] = {{"help", CONFIG_HELP}, {"version", CONFIG_VERSION}, {"check_config", CONFIG_CHECK}};
+    } actions[] = {
+        {"help", CONFIG_HELP}, {"version", CONFIG_VERSION}, {"check_config", CONFIG_CHECK}};
 
     for (size_t i = 0; i < ARRAY_LEN(actions); i++)
         if (strcmp(actions[i].name, name) == 0) {
@@ -373,7 +391,8 @@ static void print_help_lines(FILE *out, const char *help)
 void config_print_help(FILE *out)
 {
     fputs("Usage: proofd [OPTION]...\n"
-          "Proves Filecoin PoRep C2: a C1 file copied into jobs/ of the mount gives a proof beside it.\n"
+          "Proves Filecoin PoRep C2: a C1 file copied into jobs/ of the mount gives a proof beside "
+          "it.\n"
           "Runs in the foreground until SIGTERM or SIGINT.\n\n",
           out);
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {
@@ -398,7 +417,7 @@ void config_print(const struct config *cfg, FILE *out)
         const struct option *o = &options[i];
         const void *field = (const char *)cfg + o->offset;
         fprintf(out, "%s = ", o->name);
-        if (o->type == OPTION_PATH)
+        if (o->type == OPTION_PATH || o->type == OPTION_WORDS)
             fprintf(out, "%s\n", (const char *)field);
         else if (o->type == OPTION_LEVEL)
             fprintf(out, "%s\n", log_level_name(*(const enum log_level *)field));

@@ -21,10 +21,14 @@
 struct config {
     char mount[CONFIG_PATH_MAX];
     char store[CONFIG_PATH_MAX];
-    char params[CONFIG_PATH_MAX]; /* empty: the search order of srs_find */
-    char engine[CONFIG_PATH_MAX]; /* empty: proofd-engine beside proofd */
-    uint64_t threads;             /* 0: as many as there are CPUs */
-    int64_t node;                 /* -1: all of the machine */
+    char params[CONFIG_PATH_MAX];   /* empty: the search order of srs_find */
+    char engine[CONFIG_PATH_MAX];   /* empty: proofd-engine beside proofd */
+    char nodes[CONFIG_PATH_MAX];    /* as nodes.h has it; empty: every NUMA node with CPUs */
+    uint64_t threads;               /* of an engine; 0: as many as its CPUs */
+    uint64_t memory_bytes;          /* of an engine; 0: what its node has */
+    uint64_t permits;               /* of an engine; 0: as suits its prover */
+    char gpus[CONFIG_PATH_MAX];     /* auto or none */
+    char simulate[CONFIG_PATH_MAX]; /* file of a simulated device; empty: none */
     enum log_level log_level;
     uint64_t max_unfinished;
     uint64_t max_store_bytes; /* 0: as much as the disk has */

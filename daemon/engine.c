@@ -2,13 +2,17 @@
  * proofd-engine: the pipeline of one node. Started by proofd with the socket to it as descriptor 3; it
  * has no other way in, and ends with that socket.
  *
- * Two threads: the reader takes messages and says once a second that the process is alive; the main
- * thread proves one partition after another. A partition that is cancelled is dropped at the next stage;
- * a stop gives back at once what is there, for a partition that was begun is worth nothing to anybody.
+ * The main thread reads messages and says once a second that the process is alive, also while a builder brings the node's memory,
+ * which may take minutes; then the builder says hello and ends. All work is the pipeline's. A stop gives back at once what is there,
+ * for a partition that was begun is worth nothing to anybody.
+ *
+ * Once it is warm it asks nothing of the kernel but to wait, to speak and for randomness: what it needs is there, and small blocks
+ * come from a heap that never shrinks.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,55 +20,49 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/link.h"
+#include "daemon/ground.h"
 #include "daemon/log.h"
-#include "daemon/params.h"
-#include "daemon/partition.h"
+#include "daemon/nodes.h"
 #include "daemon/supervise.h"
 #include "daemon/version.h"
-#include "numa/circuit/c1_check.h"
-#include "numa/placement.h"
+#include "gpu/backend_cuda.h"
 
-#define CAPACITY 1 /* partitions that the front may give at a time */
-#define QUEUE_MAX 4
 #define STATUS_EVERY_MS 1000
 #define OOM_SCORE "500" /* the kernel should take an engine rather than the front */
+#define HEAP_BLOCK_MAX \
+    (32 << 20) /* larger ones are mapped one by one; the most that glibc allows */
 
 struct options {
     int node;
-    bool bind;
+    const char *nodes;
     unsigned threads;
     const char *params;  /* NULL: search order */
     const char *trusted; /* NULL: the user's own */
+    uint64_t memory_bytes;
+    uint32_t permits;
+    bool gpus;
+    const char *simulate; /* NULL: no simulated device */
     enum log_level log_level;
-};
-
-struct work {
-    struct link_work id;
-    int c1_fd;
 };
 
 struct engine {
     struct options opt;
+    struct nodes *nodes;
+    const struct node *node; /* of these: this one */
+    uint64_t node_bytes;     /* of its memory; 0: unknown */
     struct workers *workers;
-    struct backend *backend;
+    struct sim *sim;
+    struct backend *backends[NODE_PROVERS_MAX];
+    size_t backends_len;
     struct params *params;
-    struct c1 *c1; /* of the job that was worked on last; the pipeline's alone */
-    uint64_t c1_job;
-
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    /* guarded by lock: */
-    struct work queue[QUEUE_MAX];
-    size_t queue_len;
-    struct link_work current;
-    bool busy; /* current is being worked on */
-    bool current_cancelled;
-    bool stop;
+    struct ground *ground; /* the builder's, until it says hello */
+    struct flight flight;
+    struct link_work preparing;          /* the pipeline's thread's: whose parameters are loaded */
+    _Atomic(struct pipeline *) pipeline; /* NULL until the builder has made it */
+    atomic_int built;                    /* 0: not yet; 1: yes; negative: it cannot be */
 };
 
 /* A front that is gone is noticed by the reader. */
@@ -76,98 +74,103 @@ static void say(const struct link_message *m)
         log_err(log_str("msg", "cannot speak to the front"), log_str("error", strerror(-ret)));
 }
 
-static void say_failed(const struct link_work *w, int code, const char *text)
-{
-    struct link_message m = {.type = LINK_FAILED,
-                             .failed = {.job = w->job, .partition = w->partition, .code = code}};
-
-    snprintf(m.failed.text, sizeof(m.failed.text), "%s", text);
-    say(&m);
-}
-
-static uint64_t resident_bytes(void)
-{
-    unsigned long long total, resident = 0;
-
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%llu %llu", &total, &resident) != 2)
-        resident = 0;
-    fclose(f);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static void say_status(struct engine *e)
-{
-    struct link_message m = {.type = LINK_STATUS, .status = {.resident_bytes = resident_bytes()}};
-
-    pthread_mutex_lock(&e->lock);
-    m.status.in_flight = (uint32_t)e->queue_len + e->busy;
-    pthread_mutex_unlock(&e->lock);
-    params_describe(e->params, m.status.params, sizeof(m.status.params));
-    say(&m);
-}
-
-/* ---- the reader ---- */
-
-static void take_work(struct engine *e, const struct link_work *w, int fd)
-{
-    pthread_mutex_lock(&e->lock);
-    bool room = e->queue_len < QUEUE_MAX;
-    if (room)
-        e->queue[e->queue_len++] = (struct work){*w, fd};
-    pthread_cond_signal(&e->changed);
-    pthread_mutex_unlock(&e->lock);
-    if (room)
-        return;
-    close(fd);
-    say_failed(w, -EAGAIN, "the engine was given more than it has room for");
-}
-
-/* Takes the queued partitions of `job` (of all jobs if `all`) out and answers for them. */
-static void drop_queued(struct engine *e, uint64_t job, bool all, int code, const char *text)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < e->queue_len; i++) {
-        if (!all && e->queue[i].id.job != job) {
-            e->queue[kept++] = e->queue[i];
-            continue;
-        }
-        close(e->queue[i].c1_fd);
-        say_failed(&e->queue[i].id, code, text);
-    }
-    e->queue_len = kept;
-}
-
-static void cancel(struct engine *e, uint64_t job)
-{
-    pthread_mutex_lock(&e->lock);
-    drop_queued(e, job, false, -ECANCELED, "cancelled");
-    if (e->busy && e->current.job == job)
-        e->current_cancelled = true;
-    pthread_mutex_unlock(&e->lock);
-}
-
 static void __attribute__((noreturn)) leave(int code)
 {
     log_stop();
     _exit(code);
 }
 
+/* ---- what the pipeline says ---- */
+
+static void say_status(struct engine *e)
+{
+    struct link_message m = {.type = LINK_STATUS};
+    struct node_status *st = &m.status.node;
+    struct pipeline *pipeline = atomic_load(&e->pipeline);
+
+    flight_read(&e->flight, &st->flight);
+    st->memory.misplaced_node = st->memory.node = -1;
+    if (pipeline) {
+        ground_look(e->ground, &st->memory);
+        st->provers_len = pipeline_provers(pipeline, st->provers);
+    }
+    params_describe(e->params, m.status.params, sizeof(m.status.params));
+    say(&m);
+}
+
+static void say_stage(void *ctx, const struct link_work *w, enum partition_stage stage)
+{
+    const struct link_message m = {.type = LINK_STAGE, .stage = {w->job, w->partition, stage, 0}};
+
+    (void)ctx;
+    say(&m);
+}
+
+static void say_loading(void *ctx, unsigned percent)
+{
+    struct engine *e = ctx;
+    const struct link_message m = {
+        .type = LINK_STAGE,
+        .stage = {e->preparing.job, e->preparing.partition, PARTITION_LOADING, percent}};
+
+    say(&m);
+}
+
+static void say_done(void *ctx, const struct link_work *w, const uint8_t proof[PROOF_BYTES],
+                     const struct partition_report *report)
+{
+    struct link_message m = {.type = LINK_DONE, .done = {w->job, w->partition, {0}, *report}};
+
+    memcpy(m.done.proof, proof, PROOF_BYTES);
+    say(&m);
+    say_status(ctx);
+}
+
+static void say_failed(void *ctx, const struct link_work *w, int code, const char *text)
+{
+    struct link_message m = {.type = LINK_FAILED, .failed = {w->job, w->partition, code, ""}};
+
+    snprintf(m.failed.text, sizeof(m.failed.text), "%s", text);
+    say(&m);
+    say_status(ctx);
+}
+
+static bool get_ground(void *ctx, const struct sector_size *size, struct pipeline_ground *out)
+{
+    return ground_get(((struct engine *)ctx)->ground, size, out);
+}
+
+static int prepare_ground(void *ctx, const struct link_work *work, const struct sector_size *size,
+                          double *ms, struct errmsg *err)
+{
+    struct engine *e = ctx;
+
+    e->preparing = *work;
+    return ground_prepare(e->ground, size, ms, err);
+}
+
+/* ---- the reader ---- */
+
+static void take_work(struct engine *e, const struct link_work *w, int fd)
+{
+    struct pipeline *pipeline = atomic_load(&e->pipeline);
+
+    if (!pipeline) {
+        log_err(log_str("msg", "the front gave work before the engine was there"));
+        leave(1);
+    }
+    if (pipeline_give(pipeline, w, fd) < 0)
+        say_failed(e, w, -EAGAIN, "the engine was given more than it has room for");
+}
+
 /* A proof cannot be interrupted, and nobody will take it: the process ends under it. */
 static void stop(struct engine *e)
 {
-    pthread_mutex_lock(&e->lock);
-    e->stop = true;
-    drop_queued(e, 0, true, -EAGAIN, "the engine is stopping");
-    bool busy = e->busy;
-    if (busy)
-        say_failed(&e->current, -EAGAIN, "the engine is stopping");
-    pthread_cond_signal(&e->changed);
-    pthread_mutex_unlock(&e->lock);
-    if (busy)
+    struct pipeline *pipeline = atomic_load(&e->pipeline);
+
+    if (pipeline)
+        pipeline_cancel_all(pipeline, -EAGAIN, "the engine is stopping");
+    if (!pipeline || !pipeline_is_idle(pipeline))
         leave(0);
 }
 
@@ -189,7 +192,8 @@ static bool serve_message(struct engine *e)
         take_work(e, &m.work, fd);
         return true;
     case LINK_CANCEL:
-        cancel(e, m.cancel.job);
+        if (atomic_load(&e->pipeline))
+            pipeline_cancel(atomic_load(&e->pipeline), m.cancel.job, -ECANCELED, "cancelled");
         return true;
     case LINK_LOG_LEVEL:
         log_set_level((enum log_level)m.log_level.level);
@@ -203,167 +207,41 @@ static bool serve_message(struct engine *e)
     }
 }
 
-static void *reader_main(void *arg)
+/* A device that does not come back takes the process with it, which is what makes it come back. */
+static void look_for_stalls(struct engine *e)
 {
-    struct engine *e = arg;
+    struct node_prover provers[NODE_PROVERS_MAX];
+    struct pipeline *pipeline = atomic_load(&e->pipeline);
+    uint32_t len = pipeline ? pipeline_provers(pipeline, provers) : 0;
+
+    for (uint32_t i = 0; i < len; i++) {
+        if (!provers[i].stalled)
+            continue;
+        log_err(log_i64("node", e->opt.node), log_str("device", provers[i].name),
+                log_u64("number", i), log_i64("ms", provers[i].step_ms),
+                log_str("msg", "the device does not answer"));
+        leave(1);
+    }
+}
+
+/* Until the front says stop; false when the engine cannot be built. */
+static bool read_messages(struct engine *e)
+{
     struct pollfd p = {SUPERVISOR_ENGINE_FD, POLLIN, 0};
 
     for (;;) {
         int n = poll(&p, 1, STATUS_EVERY_MS);
+        if (atomic_load(&e->built) < 0)
+            return false;
         if (n > 0 && !serve_message(e))
-            return NULL;
-        say_status(e);
+            return true;
+        if (n <= 0)
+            say_status(e);
+        look_for_stalls(e);
     }
 }
 
-/* ---- the pipeline ---- */
-
-/* Is the current partition still to be proved? */
-static bool is_wanted(struct engine *e)
-{
-    pthread_mutex_lock(&e->lock);
-    bool wanted = !e->current_cancelled && !e->stop;
-    pthread_mutex_unlock(&e->lock);
-    return wanted;
-}
-
-static bool begin_stage(void *ctx, enum partition_stage stage)
-{
-    struct engine *e = ctx;
-    struct link_message m = {.type = LINK_STAGE,
-                             .stage = {e->current.job, e->current.partition, stage, 0}};
-    bool wanted = is_wanted(e);
-
-    if (wanted)
-        say(&m);
-    return wanted;
-}
-
-/* While the pipeline waits in open_params. */
-static void say_loading(void *ctx, unsigned percent)
-{
-    struct engine *e = ctx;
-    struct link_message m = {
-        .type = LINK_STAGE,
-        .stage = {e->current.job, e->current.partition, PARTITION_LOADING, percent}};
-
-    say(&m);
-}
-
-/* What the front has checked once is checked again as far as it is cheap: it came over a file. */
-static int open_c1(struct engine *e, const struct work *w, struct errmsg *err)
-{
-    struct c1 *c1 = NULL;
-
-    if (e->c1 && e->c1_job == w->id.job)
-        return 0;
-    c1_destroy(e->c1);
-    e->c1 = NULL;
-    int ret = c1_from_fd(w->c1_fd, &c1, err);
-    if (ret == 0)
-        ret = c1_check_roots(c1, err);
-    if (ret == 0)
-        ret = c1_check_graph(c1, c1_seal_proof(c1), err);
-    if (ret == 0 && w->id.partition >= c1_partitions(c1))
-        ret = errmsg_set(err, -EINVAL, "partition %u of a C1 of %u", w->id.partition,
-                         c1_partitions(c1));
-    if (ret < 0) {
-        c1_destroy(c1);
-        return ret;
-    }
-    e->c1 = c1;
-    e->c1_job = w->id.job;
-    return 0;
-}
-
-static int open_params(struct engine *e, const struct srs **srs, double *load_ms,
-                       struct errmsg *err)
-{
-    int ret = params_get(e->params, c1_size(e->c1), srs, load_ms, err);
-
-    return ret == 0 || ret == -ENOMEM ? ret : -ENOKEY;
-}
-
-static int prove(struct engine *e, const struct work *w, struct partition_result *out,
-                 struct errmsg *err)
-{
-    const struct srs *srs;
-    double load_ms;
-
-    int ret = open_c1(e, w, err);
-    if (ret < 0)
-        return ret;
-    if (!is_wanted(e))
-        return errmsg_set(err, -ECANCELED, "cancelled");
-    ret = open_params(e, &srs, &load_ms, err);
-    if (ret < 0)
-        return ret;
-    const struct partition_task task = {.job = w->id.job,
-                                        .partition = w->id.partition,
-                                        .c1 = e->c1,
-                                        .srs = srs,
-                                        .backend = e->backend,
-                                        .workers = e->workers,
-                                        .stage = begin_stage,
-                                        .ctx = e};
-    ret = partition_prove(&task, out, err);
-    if (ret < 0)
-        return ret;
-    out->report.node = e->opt.node;
-    out->report.params_ms = load_ms;
-    snprintf(out->report.device, sizeof(out->report.device), "%s", e->backend->ops->name);
-    return 0;
-}
-
-/* After a stop nothing is said: the partition was given back. */
-static void answer(struct engine *e, const struct link_message *m)
-{
-    pthread_mutex_lock(&e->lock);
-    if (!e->stop)
-        say(m);
-    e->busy = false;
-    pthread_mutex_unlock(&e->lock);
-}
-
-static void work_on(struct engine *e, const struct work *w)
-{
-    struct link_message m = {.type = LINK_DONE};
-    struct partition_result result;
-    struct errmsg err = {""};
-
-    int ret = prove(e, w, &result, &err);
-    close(w->c1_fd);
-    if (ret == 0) {
-        m.done = (struct link_done){w->id.job, w->id.partition, {0}, result.report};
-        memcpy(m.done.proof, result.proof, PROOF_BYTES);
-    } else {
-        m.type = LINK_FAILED;
-        m.failed = (struct link_failed){w->id.job, w->id.partition, ret, ""};
-        snprintf(m.failed.text, sizeof(m.failed.text), "%s", err.text[0] ? err.text : strerror(-ret));
-    }
-    answer(e, &m);
-    say_status(e);
-}
-
-/* Waits for the next partition. False when it is time to stop. */
-static bool next_work(struct engine *e, struct work *w)
-{
-    pthread_mutex_lock(&e->lock);
-    while (!e->stop && e->queue_len == 0)
-        pthread_cond_wait(&e->changed, &e->lock);
-    bool go_on = !e->stop;
-    if (go_on) {
-        *w = e->queue[0];
-        memmove(&e->queue[0], &e->queue[1], --e->queue_len * sizeof(e->queue[0]));
-        e->current = w->id;
-        e->current_cancelled = false;
-        e->busy = true;
-    }
-    pthread_mutex_unlock(&e->lock);
-    return go_on;
-}
-
-/* ---- start and end ---- */
+/* ---- start ---- */
 
 static void volunteer_for_oom(void)
 {
@@ -376,36 +254,92 @@ static void volunteer_for_oom(void)
     close(fd);
 }
 
-static int bind_to(const struct topology *t, int node, struct errmsg *err)
+/* Small blocks come from one heap, which keeps what it has. */
+static void tame_heap(void)
 {
-    struct placement_allowed allowed;
-    struct placement where = {0};
-    struct errmsg why;
-
-    int ret = placement_allowed_read("", &allowed);
-    if (ret < 0)
-        return errmsg_set(err, ret, "no memory");
-    ret = placement_of_node(t, &allowed, node, &where, err);
-    placement_allowed_fini(&allowed);
-    if (ret < 0)
-        return ret;
-    if (where.lost[0])
-        log_warn(log_i64("node", node), log_str("msg", where.lost));
-    ret = placement_bind(&where, &why);
-    placement_fini(&where);
-    if (ret > 0)
-        log_warn(log_i64("node", node), log_str("msg", why.text));
-    return ret < 0 ? errmsg_set(err, ret, "node %d: %s", node, why.text) : 0;
+#ifdef __GLIBC__
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_MAX);
+    mallopt(M_TRIM_THRESHOLD, -1);
+#endif
 }
 
-static int bind_to_node(const struct options *opt, struct errmsg *err)
+static int bind_here(struct engine *e, struct errmsg *err)
+{
+    const struct placement *where = &e->node->where;
+    struct errmsg why;
+
+    if (!e->node->bound)
+        return 0;
+    if (where->lost[0])
+        log_warn(log_i64("node", e->opt.node), log_str("msg", where->lost));
+    int ret = placement_bind(where, &why);
+    if (ret > 0)
+        log_warn(log_i64("node", e->opt.node), log_str("msg", why.text));
+    return ret < 0 ? errmsg_set(err, ret, "node %d: %s", e->opt.node, why.text) : 0;
+}
+
+static int find_node(struct engine *e, struct errmsg *err)
 {
     struct topology *t = NULL;
-    int ret = topology_read(TOPOLOGY_SYSFS, &t, err);
+    int ret = nodes_read(e->opt.nodes, &e->nodes, err);
 
-    if (ret == 0)
-        ret = bind_to(t, opt->node, err);
+    if (ret < 0)
+        return ret;
+    e->node = nodes_find(e->nodes, e->opt.node);
+    if (!e->node)
+        return errmsg_set(err, -EINVAL, "node %d: there is no such node", e->opt.node);
+    ret = topology_read(TOPOLOGY_SYSFS, &t, err);
+    if (ret < 0)
+        return ret;
+    const struct topology_node *memory =
+        e->node->bound ? topology_find(t, e->node->where.memory_node) : NULL;
+    e->node_bytes = memory ? memory->total_bytes : 0;
     topology_destroy(t);
+    return 0;
+}
+
+static int make_simulated(struct engine *e, struct errmsg *err)
+{
+    int ret = sim_create(e->opt.simulate, &e->sim, err);
+
+    for (unsigned i = 0; ret == 0 && i < sim_devices(e->sim); i++) {
+        ret = backend_sim_create(e->sim, &e->backends[i], err);
+        if (ret == 0)
+            e->backends_len++;
+    }
+    return ret;
+}
+
+/* Those that do not work are left out, with a word. */
+static void make_gpus(struct engine *e)
+{
+    struct errmsg err;
+
+    /* As topology.h counts them. */
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+    for (size_t i = 0; i < e->node->gpus_len; i++) {
+        int ret = backend_cuda_create((int)e->node->gpus[i], e->workers,
+                                      &e->backends[e->backends_len], &err);
+        if (ret == 0)
+            e->backends_len++;
+        else
+            log_warn(log_i64("node", e->opt.node), log_u64("gpu", e->node->gpus[i]),
+                     log_str("msg", "a GPU is not used"), log_str("error", err.text));
+    }
+}
+
+static int make_backends(struct engine *e, struct errmsg *err)
+{
+    if (e->opt.simulate)
+        return make_simulated(e, err);
+    if (e->opt.gpus)
+        make_gpus(e);
+    if (e->backends_len > 0)
+        return 0;
+    int ret = backend_cpu_create(e->workers, &e->backends[0], err);
+    if (ret == 0)
+        e->backends_len = 1;
     return ret;
 }
 
@@ -420,66 +354,147 @@ static int make_params(struct engine *e)
     return params_create(&opt, &e->params);
 }
 
-static int build(struct engine *e, struct errmsg *err)
+/* What takes no time. */
+static int prepare(struct engine *e, struct errmsg *err)
 {
-    int ret = e->opt.bind ? bind_to_node(&e->opt, err) : 0;
+    int ret = find_node(e, err);
 
+    if (ret == 0)
+        ret = bind_here(e, err);
     if (ret == 0)
         ret = workers_create(e->opt.threads, &e->workers, err);
     if (ret == 0)
-        ret = backend_cpu_create(e->workers, &e->backend, err);
+        ret = make_backends(e, err);
+    return ret == 0 ? make_params(e) : ret;
+}
+
+static int make_ground(struct engine *e, struct errmsg *err)
+{
+    const struct ground_options opt = {.node = e->opt.node,
+                                       .memory_node = e->node->bound ? e->node->where.memory_node
+                                                                     : ARENA_ANY_NODE,
+                                       .node_bytes = e->node_bytes,
+                                       .memory_bytes = e->opt.memory_bytes,
+                                       .permits = e->opt.permits,
+                                       .workers = e->workers,
+                                       .backends = e->backends,
+                                       .backends_len = e->backends_len,
+                                       .params = e->params,
+                                       .params_dir = e->opt.params,
+                                       .sim = e->sim};
+
+    return ground_create(&opt, &e->ground, err);
+}
+
+static int make_pipeline(struct engine *e, struct errmsg *err)
+{
+    const struct pipeline_options opt = {.node = e->opt.node,
+                                         .capacity = ground_permits(e->ground),
+                                         .workers = e->workers,
+                                         .backends = e->backends,
+                                         .backends_len = e->backends_len,
+                                         .sim = e->sim,
+                                         .flight = &e->flight,
+                                         .ground = get_ground,
+                                         .prepare = prepare_ground,
+                                         .stage = say_stage,
+                                         .done = say_done,
+                                         .failed = say_failed,
+                                         .ctx = e};
+    struct pipeline *pipeline;
+    int ret = pipeline_create(&opt, &pipeline, err);
+
     if (ret == 0)
-        ret = make_params(e);
+        atomic_store(&e->pipeline, pipeline);
     return ret;
 }
 
-static void take_down(struct engine *e)
-{
-    c1_destroy(e->c1);
-    params_destroy(e->params);
-    backend_destroy(e->backend);
-    workers_destroy(e->workers);
-}
-
-static void say_hello(const struct engine *e)
+static void say_hello(struct engine *e)
 {
     struct link_message m = {.type = LINK_HELLO,
                              .hello = {.node = e->opt.node,
                                        .threads = workers_count(e->workers),
-                                       .capacity = CAPACITY}};
+                                       .capacity = ground_permits(e->ground)}};
+    const char *name = e->backends[0]->ops->name;
 
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): build() has made it, or main() ended */
-    snprintf(m.hello.device, sizeof(m.hello.device), "%s", e->backend->ops->name);
+    m.hello.refused = ground_refused(e->ground, m.hello.why, sizeof(m.hello.why));
+    snprintf(m.hello.device, sizeof(m.hello.device), e->backends_len > 1 ? "%s, %zu of them" : "%s",
+             name, e->backends_len);
     say(&m);
+    say_status(e);
+}
+
+static void *builder_main(void *arg)
+{
+    struct engine *e = arg;
+    struct errmsg err = {""};
+    int ret = make_ground(e, &err);
+
+    if (ret == 0)
+        ret = make_pipeline(e, &err);
+    if (ret < 0)
+        log_err(log_i64("node", e->opt.node), log_str("msg", "the engine cannot be set up"),
+                log_str("error", err.text));
+    else
+        say_hello(e);
+    atomic_store(&e->built, ret < 0 ? ret : 1);
+    return NULL;
+}
+
+/* ---- end ---- */
+
+/* A counter that is not zero when nothing is there is a slot that somebody forgot. */
+static void check_idle(struct engine *e)
+{
+    struct flight_counts c;
+
+    flight_read(&e->flight, &c);
+    if (!flight_is_idle(&c))
+        log_err(log_i64("node", e->opt.node),
+                log_str("msg", "something is in flight that is not there"));
+}
+
+static void take_down(struct engine *e)
+{
+    pipeline_destroy(atomic_load(&e->pipeline));
+    check_idle(e);
+    ground_destroy(e->ground);
+    params_destroy(e->params);
+    for (size_t i = 0; i < e->backends_len; i++)
+        backend_destroy(e->backends[i]);
+    sim_destroy(e->sim);
+    workers_destroy(e->workers);
+    nodes_destroy(e->nodes);
 }
 
 static int run(struct engine *e)
 {
-    pthread_t reader;
+    pthread_t builder;
     sigset_t all, old;
-    struct work w;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int ret = pthread_create(&reader, NULL, reader_main, e);
+    int ret = pthread_create(&builder, NULL, builder_main, e);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (ret != 0) {
-        log_err(log_str("msg", "cannot start the reader"), log_str("error", strerror(ret)));
+        log_err(log_str("msg", "cannot start the builder"), log_str("error", strerror(ret)));
         return 1;
     }
-    pthread_setname_np(reader, "reader");
-    say_hello(e);
-    while (next_work(e, &w))
-        work_on(e, &w);
-    pthread_join(reader, NULL);
-    return 0;
+    pthread_setname_np(builder, "builder");
+    bool stopped = read_messages(e);
+    pthread_join(builder, NULL);
+    return stopped ? 0 : 1;
 }
 
 static void print_help(void)
 {
-    puts("Usage: proofd-engine --node N [--bind] [--threads N] [--params DIR] [--trusted FILE]\n"
+    puts("Usage: proofd-engine --node N [--nodes TEXT] [--threads N] [--memory BYTES] [--permits "
+         "N]\n"
+         "                     [--gpus auto|none] [--params DIR] [--trusted FILE] [--simulate "
+         "FILE]\n"
          "                     [--log-level LEVEL]\n"
-         "Proves partitions for proofd, which starts it with a socket as descriptor 3. Not for use by hand.");
+         "Proves partitions for proofd, which starts it with a socket as descriptor 3. Not for use "
+         "by hand.");
 }
 
 /* proofd has checked its options; what it hands on needs no bounds here. Returns the exit status, or -1
@@ -487,10 +502,18 @@ static void print_help(void)
 static int parse(int argc, char **argv, struct options *opt)
 {
     static const struct option longopts[] = {
-        {"node", required_argument, NULL, 'n'},      {"bind", no_argument, NULL, 'b'},
-        {"threads", required_argument, NULL, 't'},   {"params", required_argument, NULL, 'p'},
-        {"trusted", required_argument, NULL, 'r'},   {"log-level", required_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},            {"version", no_argument, NULL, 'v'},
+        {"node", required_argument, NULL, 'n'},
+        {"nodes", required_argument, NULL, 'N'},
+        {"threads", required_argument, NULL, 't'},
+        {"memory", required_argument, NULL, 'm'},
+        {"permits", required_argument, NULL, 'P'},
+        {"gpus", required_argument, NULL, 'g'},
+        {"params", required_argument, NULL, 'p'},
+        {"trusted", required_argument, NULL, 'r'},
+        {"simulate", required_argument, NULL, 's'},
+        {"log-level", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},
     };
     int c;
@@ -500,14 +523,22 @@ static int parse(int argc, char **argv, struct options *opt)
     while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
         if (c == 'n')
             opt->node = atoi(optarg);
-        else if (c == 'b')
-            opt->bind = true;
+        else if (c == 'N')
+            opt->nodes = optarg;
         else if (c == 't')
             opt->threads = (unsigned)atoi(optarg);
+        else if (c == 'm')
+            opt->memory_bytes = strtoull(optarg, NULL, 10);
+        else if (c == 'P')
+            opt->permits = (uint32_t)atoi(optarg);
+        else if (c == 'g')
+            opt->gpus = strcmp(optarg, "none") != 0;
         else if (c == 'p')
             opt->params = *optarg ? optarg : NULL;
         else if (c == 'r')
             opt->trusted = optarg;
+        else if (c == 's')
+            opt->simulate = optarg;
         else if (c == 'l' && log_level_parse(optarg, &opt->log_level) == 0)
             log_set_level(opt->log_level);
         else if (c == 'h' || c == 'v') {
@@ -533,20 +564,21 @@ static bool has_socket(void)
 
 int main(int argc, char **argv)
 {
-    static struct engine e = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                              .changed = PTHREAD_COND_INITIALIZER};
+    static struct engine e = {.opt = {.nodes = "", .gpus = true}};
     struct errmsg err = {""};
 
     int code = parse(argc, argv, &e.opt);
     if (code >= 0)
         return code;
     if (!has_socket()) {
-        log_err(log_str("msg", "descriptor 3 is no socket of proofd, which alone starts this program"));
+        log_err(
+            log_str("msg", "descriptor 3 is no socket of proofd, which alone starts this program"));
         return 2;
     }
     fcntl(SUPERVISOR_ENGINE_FD, F_SETFD, FD_CLOEXEC);
     volunteer_for_oom();
-    if (build(&e, &err) < 0) {
+    tame_heap();
+    if (prepare(&e, &err) < 0) {
         log_err(log_i64("node", e.opt.node), log_str("msg", "the engine cannot be set up"),
                 log_str("error", err.text));
         take_down(&e);

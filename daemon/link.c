@@ -127,6 +127,7 @@ static bool check_report(struct partition_report *r)
 static bool check_hello(struct link_hello *h)
 {
     clean_text(h->device, sizeof(h->device));
+    clean_text(h->why, sizeof(h->why));
     return h->node >= 0 && h->threads > 0 && h->capacity > 0;
 }
 
@@ -136,8 +137,31 @@ static bool check_failed(struct link_failed *f)
     return f->code < 0 && f->code >= -ERRNO_MAX;
 }
 
+/* A bool that is neither has no value in C. */
+static bool is_bool(const bool *b)
+{
+    uint8_t byte;
+
+    memcpy(&byte, b, 1);
+    return byte <= 1;
+}
+
+static bool check_memory(const struct node_memory *m)
+{
+    return m->pages <= ARENA_4KIB && m->node >= -1 && m->misplaced_node >= -1 &&
+           is_bool(&m->mapped) && is_bool(&m->bound) && is_bool(&m->locked) &&
+           m->shape.witnesses <= SLOTS_MAX && m->shape.evaluations <= SLOTS_MAX;
+}
+
 static bool check_status(struct link_status *st)
 {
+    if (st->node.provers_len > NODE_PROVERS_MAX || !check_memory(&st->node.memory))
+        return false;
+    for (uint32_t i = 0; i < st->node.provers_len; i++) {
+        clean_text(st->node.provers[i].name, sizeof(st->node.provers[i].name));
+        if (!is_bool(&st->node.provers[i].stalled))
+            return false;
+    }
     clean_text(st->params, sizeof(st->params));
     return st->resident_bytes <= BYTES_MAX;
 }

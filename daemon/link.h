@@ -8,6 +8,7 @@
 #define DAEMON_LINK_H
 
 #include "daemon/jobs.h"
+#include "daemon/node_status.h"
 
 enum link_type {
     LINK_HELLO = 1, /* engine: ready */
@@ -25,7 +26,9 @@ struct link_hello {
     int32_t node;
     uint32_t threads;
     uint32_t capacity; /* partitions it takes at a time */
+    uint32_t refused;  /* bit i: sector_sizes[i] can never be proved there */
     char device[64];
+    char why[256]; /* the smallest of those cannot; empty: there is none */
 };
 
 struct link_work {
@@ -63,8 +66,8 @@ struct link_failed {
 };
 
 struct link_status {
-    uint64_t resident_bytes;
-    uint32_t in_flight;
+    uint64_t resident_bytes; /* put in by the front */
+    struct node_status node;
     char params[256]; /* what is loaded, for people: "2KiB (insecure development parameters)" */
 };
 

@@ -4,6 +4,7 @@
  * of its own.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,6 +21,7 @@
 
 #include "daemon/config.h"
 #include "daemon/jobs.h"
+#include "daemon/nodes.h"
 #include "daemon/notify.h"
 #include "daemon/params_watch.h"
 #include "daemon/paths.h"
@@ -32,7 +34,7 @@
 #include "numa/workers.h"
 
 #define ENGINE_NAME "proofd-engine"
-#define ENGINE_ARGS_MAX 16
+#define ENGINE_ARGS_MAX 24
 #define TRUSTED_NAME "params-trusted" /* in the store */
 #define TICK_MS 5000 /* the table's housekeeping */
 
@@ -41,10 +43,11 @@ enum exit_status { EXIT_STOPPED = 0, EXIT_FAULT = 1, EXIT_USAGE = 2 };
 struct service {
     struct config config;
     char engine_path[PATH_MAX];
-    char threads_arg[24];
+    char threads_arg[24], memory_arg[24], permits_arg[24];
     char trusted[PATH_MAX]; /* empty: the user's own */
     const char *engine_argv[ENGINE_ARGS_MAX];
-    int node;
+    int nodes[NODES_MAX];
+    size_t nodes_len;
 
     int signals;
     int lost_fd; /* an eventfd: the spawner is dead */
@@ -220,24 +223,43 @@ static void make_engine_args(struct service *sv)
     const char **argv = sv->engine_argv;
     size_t n = 0;
 
-    snprintf(sv->threads_arg, sizeof(sv->threads_arg), "%llu",
-             (unsigned long long)sv->config.threads);
-    argv[n++] = sv->engine_path;
-    argv[n++] = "--threads";
-    argv[n++] = sv->threads_arg;
-    argv[n++] = "--params";
-    argv[n++] = sv->config.params;
-    argv[n++] = "--log-level";
-    argv[n++] = log_level_name(sv->config.log_level);
-    if (sv->config.node >= 0)
-        argv[n++] = "--bind";
+    snprintf(sv->threads_arg, sizeof(sv->threads_arg), "%" PRIu64, sv->config.threads);
+    snprintf(sv->memory_arg, sizeof(sv->memory_arg), "%" PRIu64, sv->config.memory_bytes);
+    snprintf(sv->permits_arg, sizeof(sv->permits_arg), "%" PRIu64, sv->config.permits);
+    const char *const args[] = {sv->engine_path, "--nodes", sv->config.nodes,
+                                "--threads", sv->threads_arg,
+                                "--memory", sv->memory_arg,
+                                "--permits", sv->permits_arg,
+                                "--gpus", sv->config.gpus,
+                                "--params", sv->config.params,
+                                "--log-level", log_level_name(sv->config.log_level)};
+    for (size_t i = 0; i < ARRAY_LEN(args); i++)
+        argv[n++] = args[i];
+    if (sv->config.simulate[0]) {
+        argv[n++] = "--simulate";
+        argv[n++] = sv->config.simulate;
+    }
     if (sv->trusted[0]) {
         argv[n++] = "--trusted";
         argv[n++] = sv->trusted;
     }
     argv[n] = NULL;
-    /* Without a node of its own the engine has the whole machine and is called node 0. */
-    sv->node = sv->config.node >= 0 ? (int)sv->config.node : 0;
+}
+
+/* What is asked for has to be there at the start; engines look again, each for itself. */
+static int choose_nodes(struct service *sv, struct errmsg *err)
+{
+    struct nodes *nodes = NULL;
+    int ret = nodes_read(sv->config.nodes, &nodes, err);
+
+    if (ret < 0)
+        return errmsg_prefix(err, ret, "nodes");
+    for (size_t i = 0; i < nodes->len; i++)
+        sv->nodes[sv->nodes_len++] = nodes->list[i].id;
+    nodes_destroy(nodes);
+    if (strcmp(sv->config.gpus, "auto") != 0 && strcmp(sv->config.gpus, "none") != 0)
+        return errmsg_set(err, -EINVAL, "gpus: '%s' is neither auto nor none", sv->config.gpus);
+    return 0;
 }
 
 /* A service that read its own mount would wait for itself. */
@@ -320,8 +342,8 @@ static int make_sched(struct service *sv, struct errmsg *err)
         .jobs = sv->jobs,
         .supervisor = sv->supervisor,
         .engine_argv = sv->engine_argv,
-        .nodes = &sv->node,
-        .nodes_len = 1,
+        .nodes = sv->nodes,
+        .nodes_len = sv->nodes_len,
         .params_stamp = stamp_params,
         .event = on_engine_event,
         .lost = on_spawner_lost,
@@ -402,6 +424,8 @@ static int build_processes(struct service *sv, struct errmsg *err)
     int ret = check_paths(&sv->config, err);
     if (ret == 0)
         ret = find_engine(sv, err);
+    if (ret == 0)
+        ret = choose_nodes(sv, err);
     if (ret < 0)
         return ret;
     choose_trusted(sv);

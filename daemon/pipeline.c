@@ -53,12 +53,12 @@ struct prover {
     bool starting; /* guarded by the pipeline's lock: one start at a time */
     pthread_t *threads;
     unsigned threads_len;
-    struct pipeline_prover counts; /* guarded by the pipeline's lock */
+    struct node_prover counts; /* guarded by the pipeline's lock */
 };
 
 struct pipeline {
     struct pipeline_options opt;
-    struct prover provers[PIPELINE_BACKENDS_MAX];
+    struct prover provers[NODE_PROVERS_MAX];
     pthread_t synthesis;
     bool synthesis_started;
     /* More than the capacity: what was cancelled in a step is here until that ends. */
@@ -271,8 +271,9 @@ static void prepare_ground(struct pipeline *p, struct entry *e)
     struct errmsg err = {""};
     double ms = 0;
 
+    const struct link_work work = e->work;
     begin_step(p, e);
-    int ret = p->opt.prepare(p->opt.ctx, document_size(e->shared->document), &ms, &err);
+    int ret = p->opt.prepare(p->opt.ctx, &work, document_size(e->shared->document), &ms, &err);
     bool wanted = end_step(p, e);
     e->report.params_ms += ms;
     if (ret < 0 && wanted)
@@ -560,18 +561,29 @@ static int64_t longest_step_ms(const struct pipeline *p, const struct prover *v)
     return longest / 1000;
 }
 
-size_t pipeline_provers(struct pipeline *p, struct pipeline_prover out[PIPELINE_BACKENDS_MAX])
+uint32_t pipeline_provers(struct pipeline *p, struct node_prover out[NODE_PROVERS_MAX])
 {
     pthread_mutex_lock(&p->lock);
     for (size_t i = 0; i < p->opt.backends_len; i++) {
         const struct prover *v = &p->provers[i];
         out[i] = v->counts;
-        out[i].name = v->backend->ops->name;
+        snprintf(out[i].name, sizeof(out[i].name), "%s", v->backend->ops->name);
         out[i].step_ms = longest_step_ms(p, v);
         out[i].stalled = v->backend->stall_ms && out[i].step_ms > v->backend->stall_ms;
     }
     pthread_mutex_unlock(&p->lock);
-    return p->opt.backends_len;
+    return (uint32_t)p->opt.backends_len;
+}
+
+bool pipeline_is_idle(struct pipeline *p)
+{
+    bool idle = true;
+
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < p->entries_len; i++)
+        idle = idle && p->entries[i].state == FREE;
+    pthread_mutex_unlock(&p->lock);
+    return idle;
 }
 
 /* ---- start and end ---- */
@@ -636,7 +648,7 @@ static void init_entries(struct pipeline *p)
 int pipeline_create(const struct pipeline_options *opt, struct pipeline **out, struct errmsg *err)
 {
     if (opt->capacity < 1 || opt->capacity > PIPELINE_CAPACITY_MAX || opt->backends_len < 1 ||
-        opt->backends_len > PIPELINE_BACKENDS_MAX)
+        opt->backends_len > NODE_PROVERS_MAX)
         return errmsg_set(err, -EINVAL, "a pipeline for %u partitions and %zu devices",
                           opt->capacity, opt->backends_len);
     struct pipeline *p = calloc(1, sizeof(*p));

@@ -19,11 +19,9 @@
 #define DAEMON_PIPELINE_H
 
 #include "daemon/document.h"
-#include "daemon/flight.h"
 #include "daemon/link.h"
 #include "gpu/backend.h"
 
-#define PIPELINE_BACKENDS_MAX 16
 #define PIPELINE_CAPACITY_MAX 256
 
 struct pipeline;
@@ -46,8 +44,9 @@ struct pipeline_options {
 
     /* The ground for `size` (NULL: the test kind) if it is there: false if something has to be brought first. Quick. */
     bool (*ground)(void *ctx, const struct sector_size *size, struct pipeline_ground *out);
-    /* Brings it; nothing is in flight. *ms is what loading parameters took. -ENOKEY, -ENOMEM. */
-    int (*prepare)(void *ctx, const struct sector_size *size, double *ms, struct errmsg *err);
+    /* Brings it, for a partition that waits; nothing is in flight. *ms is what loading parameters took. -ENOKEY, -ENOMEM. */
+    int (*prepare)(void *ctx, const struct link_work *work, const struct sector_size *size,
+                   double *ms, struct errmsg *err);
     /* A partition begins to be synthesized, or proved. */
     void (*stage)(void *ctx, const struct link_work *work, enum partition_stage stage);
     /* Its end, one of the two for every partition that pipeline_give took. code: as in link_failed. All it held has been given
@@ -72,16 +71,9 @@ void pipeline_cancel_all(struct pipeline *p, int code, const char *text);
 /* From here on `job` has this priority. */
 void pipeline_set_priority(struct pipeline *p, uint64_t job, uint32_t priority);
 
-/* What a backend is doing. */
-struct pipeline_prover {
-    const char *name;
-    uint32_t proving, finishing;  /* partitions */
-    uint64_t proofs, invalid;     /* ever; invalid: did not verify */
-    uint64_t start_us, finish_us; /* ever, in these steps */
-    int64_t step_ms;              /* of the step that has lasted longest; 0: none */
-    bool stalled;                 /* it has lasted too long */
-};
-/* Fills `out` and returns how many there are. */
-size_t pipeline_provers(struct pipeline *p, struct pipeline_prover out[PIPELINE_BACKENDS_MAX]);
+/* Nothing is here. */
+bool pipeline_is_idle(struct pipeline *p);
+/* What the backends are doing: fills `out` and returns how many there are. */
+uint32_t pipeline_provers(struct pipeline *p, struct node_prover out[NODE_PROVERS_MAX]);
 
 #endif

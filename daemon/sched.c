@@ -27,7 +27,7 @@
 #define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
 #define NEVER INT64_MAX
 
-struct flight {
+struct in_flight {
     uint64_t job;
     uint32_t partition;
     const struct sector_size *size;
@@ -48,7 +48,7 @@ struct engine {
     uint32_t starts, deaths;
     struct link_hello hello;
     struct link_status status;
-    struct flight flights[SCHED_IN_FLIGHT_MAX];
+    struct in_flight flights[SCHED_IN_FLIGHT_MAX];
     size_t flights_len;
     char last_end[256];
 };
@@ -162,7 +162,7 @@ static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition)
 
 /* ---- partitions in flight ---- */
 
-static struct flight *find_flight(struct engine *e, uint64_t job, uint32_t partition)
+static struct in_flight *find_flight(struct engine *e, uint64_t job, uint32_t partition)
 {
     for (size_t i = 0; i < e->flights_len; i++)
         if (e->flights[i].job == job && e->flights[i].partition == partition)
@@ -170,7 +170,7 @@ static struct flight *find_flight(struct engine *e, uint64_t job, uint32_t parti
     return NULL;
 }
 
-static void drop_flight(struct engine *e, const struct flight *f)
+static void drop_flight(struct engine *e, const struct in_flight *f)
 {
     size_t at = (size_t)(f - e->flights);
 
@@ -247,7 +247,7 @@ static void start_engine(struct sched *s, struct engine *e)
 
 static void engine_ended(struct sched *s, struct engine *e, const char *how)
 {
-    struct flight flights[SCHED_IN_FLIGHT_MAX];
+    struct in_flight flights[SCHED_IN_FLIGHT_MAX];
     size_t len = e->flights_len;
     char what[320];
 
@@ -486,7 +486,7 @@ static void end_hold(struct sched *s, const struct sector_size *size)
     h->on = false;
 }
 
-static void wait_for_params(struct sched *s, struct engine *e, const struct flight *f,
+static void wait_for_params(struct sched *s, struct engine *e, const struct in_flight *f,
                             const char *why)
 {
     hold_size(s, e, f->size, why);
@@ -494,7 +494,7 @@ static void wait_for_params(struct sched *s, struct engine *e, const struct flig
 }
 
 /* Input errors fail the job, troubles of the engine send the partition round again. */
-static void on_failed(struct sched *s, struct engine *e, const struct flight *flight,
+static void on_failed(struct sched *s, struct engine *e, const struct in_flight *flight,
                       const struct link_failed *f)
 {
     if (f->code == -EAGAIN || f->code == -ECANCELED) {
@@ -536,7 +536,7 @@ static void on_hello(struct sched *s, struct engine *e, const struct link_hello 
 static void on_stage(struct sched *s, struct engine *e, const struct link_stage *m)
 {
     static const char *const names[] = {"load", "synthesize", "prove"};
-    struct flight *f = find_flight(e, m->job, m->partition);
+    struct in_flight *f = find_flight(e, m->job, m->partition);
 
     if (!f)
         return;
@@ -551,9 +551,9 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
 }
 
 /* A result of a partition that the engine does not have is nobody's. */
-static bool land(struct engine *e, uint64_t job, uint32_t partition, struct flight *landed)
+static bool land(struct engine *e, uint64_t job, uint32_t partition, struct in_flight *landed)
 {
-    struct flight *f = find_flight(e, job, partition);
+    struct in_flight *f = find_flight(e, job, partition);
 
     if (!f) {
         log_warn(log_u64("job", job), log_u64("partition", partition), log_i64("node", e->node),
@@ -574,9 +574,25 @@ static bool is_of_node(struct sched *s, struct engine *e, int node)
     return false;
 }
 
+/* The engine itself should not open files while it proves. */
+static uint64_t resident_bytes(pid_t pid)
+{
+    unsigned long long total, resident = 0;
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%llu %llu", &total, &resident) != 2)
+        resident = 0;
+    fclose(f);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static void on_message(struct sched *s, struct engine *e, const struct link_message *m)
 {
-    struct flight f;
+    struct in_flight f;
 
     switch (m->type) {
     case LINK_HELLO:
@@ -599,6 +615,7 @@ static void on_message(struct sched *s, struct engine *e, const struct link_mess
         break;
     case LINK_STATUS:
         e->status = m->status;
+        e->status.resident_bytes = resident_bytes(e->pid);
         break;
     default: /* a message of the front's own kind: an engine that lost its mind */
         kill_engine(s, e, "it sent a message that only the front may send");
@@ -652,7 +669,7 @@ static bool give_partition(struct sched *s, struct engine *e, const struct parti
         give_back(s, w->job, w->partition);
         return false;
     }
-    e->flights[e->flights_len++] = (struct flight){.job = w->job,
+    e->flights[e->flights_len++] = (struct in_flight){.job = w->job,
                                                    .partition = w->partition,
                                                    .size = w->size,
                                                    .stage = PARTITION_SYNTHESIZING,
@@ -674,7 +691,7 @@ static void fill_engine(struct sched *s, struct engine *e)
 static void tell_of_cancelled(struct sched *s, struct engine *e)
 {
     for (size_t i = 0; i < e->flights_len && e->state == ENGINE_READY; i++) {
-        struct flight *f = &e->flights[i];
+        struct in_flight *f = &e->flights[i];
         struct link_message m = {.type = LINK_CANCEL, .cancel = {f->job}};
         if (f->cancel_sent || !jobs_cancelled(s->opt.jobs, f->job))
             continue;

@@ -21,7 +21,7 @@
 #define SCHED_STRIKES 3
 #define SCHED_SIZES 10 /* of sector_sizes */
 #define SCHED_ENGINES_MAX SUPERVISOR_SLOTS
-#define SCHED_IN_FLIGHT_MAX 4 /* of one engine, whatever capacity it says */
+#define SCHED_IN_FLIGHT_MAX SLOTS_MAX /* of one engine, whatever capacity it says */
 
 struct sched;
 

@@ -35,7 +35,7 @@ struct known_proof {
 
 struct sim {
     struct behaviour stages[SIM_STAGES];
-    double seed, tickets, stall_ms;
+    double seed, devices, tickets, stall_ms;
     double witness_bytes, evaluation_bytes, device_bytes;
     char proofs_dir[PATH_MAX];
     struct known_proof *proofs;
@@ -70,6 +70,7 @@ static const struct key keys[] = {
     STAGE("finish", SIM_FINISH),
     FIELD("finish_wrong", VALUE_PROBABILITY, stages[SIM_FINISH].fates[FATE_WRONG]),
     FIELD("seed", VALUE_NUMBER, seed),
+    FIELD("devices", VALUE_NUMBER, devices),
     FIELD("tickets", VALUE_NUMBER, tickets),
     FIELD("stall_ms", VALUE_NUMBER, stall_ms),
     FIELD("witness", VALUE_BYTES, witness_bytes),
@@ -418,6 +419,11 @@ int backend_sim_create(struct sim *sim, struct backend **out, struct errmsg *err
 
 /* ---- the outside ---- */
 
+unsigned sim_devices(const struct sim *sim)
+{
+    return (unsigned)sim->devices;
+}
+
 size_t sim_witness_bytes(const struct sim *sim)
 {
     return (size_t)sim->witness_bytes;
@@ -432,8 +438,8 @@ static int check(const struct sim *sim, struct errmsg *err)
 {
     if (sim->witness_bytes < PAGE)
         return errmsg_set(err, -EINVAL, "witness: a page at least");
-    if (sim->tickets < 1 || sim->tickets > 16)
-        return errmsg_set(err, -EINVAL, "tickets: 1 to 16");
+    if (sim->tickets < 1 || sim->tickets > 16 || sim->devices < 1 || sim->devices > 16)
+        return errmsg_set(err, -EINVAL, "tickets, devices: 1 to 16");
     return 0;
 }
 
@@ -446,6 +452,7 @@ int sim_create(const char *path, struct sim **out, struct errmsg *err)
     sim->witness_bytes = 1 << 16;
     sim->evaluation_bytes = 1 << 18;
     sim->tickets = 2;
+    sim->devices = 1;
     int ret = read_file(sim, path, err);
     if (ret == 0) {
         ret = check(sim, err);

@@ -21,6 +21,8 @@ struct sim;
 int sim_create(const char *path, struct sim **out, struct errmsg *err);
 void sim_destroy(struct sim *sim);
 
+/* How many devices a node has. */
+unsigned sim_devices(const struct sim *sim);
 /* Bytes of a slot's two parts for jobs of the test kind. */
 size_t sim_witness_bytes(const struct sim *sim);
 size_t sim_evaluation_bytes(const struct sim *sim);

@@ -234,7 +234,7 @@ static void note_rung(struct arena *a, const struct rung *rung, const struct are
     if (rung->pool && free_pages < 0)
         snprintf(why, sizeof(why), "not on this machine");
     else if (rung->pool && (code == ENOMEM || code == EFAULT))
-        snprintf(why, sizeof(why), "%zu pages needed, %ld free in the pool",
+        snprintf(why, sizeof(why), "%zu pages needed, %ld free in the pool (vm.nr_hugepages)",
                  (opt->bytes + rung->page_bytes - 1) / rung->page_bytes, free_pages);
     note_lost(a, rung->name, why);
 }

@@ -241,7 +241,8 @@ static void serve(void)
     say(hello);
     for (;;) {
         if (now_ms() >= status_at) {
-            struct link_message m = {.type = LINK_STATUS, .status.in_flight = (uint32_t)items_len};
+            struct link_message m = {.type = LINK_STATUS};
+            m.status.node.memory.node = m.status.node.memory.misplaced_node = -1;
             say(m);
             status_at = now_ms() + 1000;
         }

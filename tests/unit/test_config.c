@@ -50,7 +50,10 @@ START_TEST(config_defaults__are_sane)
     ck_assert_str_eq(cfg.store, "/var/lib/proofd");
     ck_assert_str_eq(cfg.params, "");
     ck_assert_uint_eq(cfg.threads, 0);
-    ck_assert_int_eq(cfg.node, -1);
+    ck_assert_str_eq(cfg.nodes, "");
+    ck_assert_str_eq(cfg.gpus, "auto");
+    ck_assert_str_eq(cfg.simulate, "");
+    ck_assert_uint_eq(cfg.memory_bytes, 0);
     ck_assert_int_eq(cfg.log_level, LOG_LEVEL_INFO);
     ck_assert_uint_eq(cfg.max_unfinished, 1000);
     ck_assert_uint_eq(cfg.keep_finished_age_s, 7 * 86400);
@@ -63,14 +66,16 @@ START_TEST(config_read_file__sets_each_type)
 {
     ck_assert_int_eq(read_text("# comment\n; another\n\n[proofd]\n  mount = /mnt/my proofs \n"
                                "threads=3\nlog_level = debug\nmax_store = 2G\n"
-                               "keep_finished_age = 12h\nnode = 1"),
+                               "keep_finished_age = 12h\nnodes = cpus:0-1 cpus:2\n"
+                               "memory = 3G"),
                      0);
     ck_assert_str_eq(cfg.mount, "/mnt/my proofs");
     ck_assert_uint_eq(cfg.threads, 3);
     ck_assert_int_eq(cfg.log_level, LOG_LEVEL_DEBUG);
     ck_assert_uint_eq(cfg.max_store_bytes, 2ull << 30);
     ck_assert_uint_eq(cfg.keep_finished_age_s, 12 * 3600);
-    ck_assert_int_eq(cfg.node, 1);
+    ck_assert_str_eq(cfg.nodes, "cpus:0-1 cpus:2");
+    ck_assert_uint_eq(cfg.memory_bytes, 3ull << 30);
 }
 END_TEST
 

@@ -46,7 +46,7 @@ static struct link_message sensible(uint32_t type)
     memset(&m, 0, sizeof(m)); /* padding too */
     m.type = type;
     if (type == LINK_HELLO)
-        m.hello = (struct link_hello){1, 2, 3, "cpu"};
+        m.hello = (struct link_hello){.node = 1, .threads = 2, .capacity = 3, .device = "cpu"};
     if (type == LINK_WORK)
         m.work = (struct link_work){7, 3, JOB_HIGH};
     if (type == LINK_CANCEL)

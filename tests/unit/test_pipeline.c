@@ -62,11 +62,11 @@ static bool get_ground(void *ctx, const struct sector_size *size, struct pipelin
     return !ground_missing;
 }
 
-static int prepare(void *ctx, const struct sector_size *size, double *ms, struct errmsg *e)
+static int prepare(void *ctx, const struct link_work *work, const struct sector_size *size, double *ms, struct errmsg *e)
 {
     struct flight_counts c;
 
-    (void)ctx, (void)size;
+    (void)ctx, (void)work, (void)size;
     flight_read(&flight, &c);
     for (int i = FLIGHT_SYNTHESIZING; i < FLIGHT_STAGES; i++)
         ck_assert_uint_eq(c.now[i].partitions, 0);
@@ -250,7 +250,7 @@ static void *watch_main(void *arg)
                          (uint64_t)s.evaluations * shape.evaluation_bytes;
         if (s.witnesses > shape.witnesses || s.evaluations > shape.evaluations || s.bytes != bytes)
             w->broken = true;
-        struct pipeline_prover provers[PIPELINE_BACKENDS_MAX];
+        struct node_prover provers[NODE_PROVERS_MAX];
         for (size_t i = pipeline_provers(pipeline, provers); i-- > 0;)
             if (provers[i].proving > 1 || provers[i].proving + provers[i].finishing > 2)
                 w->broken = true; /* one start at a time, two tickets */
@@ -281,9 +281,9 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static struct pipeline_prover prover(size_t i)
+static struct node_prover prover(size_t i)
 {
-    struct pipeline_prover out[PIPELINE_BACKENDS_MAX];
+    struct node_prover out[NODE_PROVERS_MAX];
 
     ck_assert_uint_eq(pipeline_provers(pipeline, out), backends_len);
     return out[i];

@@ -1,0 +1,344 @@
+#include "daemon/ground.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "daemon/plan.h"
+#include "gpu/groth16.h"
+#include "gpu/srs.h"
+#include "numa/limits.h"
+
+/* What suits a prover that shares its threads with synthesis, and one that has threads or a chip of its own: one partition is made
+ * while one is proved, and one more is ready and one ends where that costs the next nothing. */
+#define PERMITS_CPU 2
+#define PERMITS_DEVICE 4
+
+struct ground {
+    struct ground_options opt;
+    uint64_t limit_bytes;
+    char limit_from[288];
+
+    pthread_mutex_t lock; /* over what others look at; the pipeline's thread alone changes it */
+    struct arena *arena;
+    struct slots *slots;
+    struct plan plan;
+    uint64_t params_bytes;
+    /* The pipeline's thread's alone: */
+    bool ready;
+    const struct sector_size *size; /* that it is ready for; NULL: the test kind */
+    const struct srs *srs;
+    struct srs *key; /* with a simulated device: of `size`, the verifying key alone */
+};
+
+/* ---- what there is, and what is needed ---- */
+
+static void find_limit(struct ground *g)
+{
+    struct limits limits;
+
+    limits_read("", &limits);
+    g->limit_bytes = limits.total_bytes;
+    snprintf(g->limit_from, sizeof(g->limit_from), "%s", limits.from);
+    if (g->opt.memory_node >= 0 && g->opt.node_bytes && g->opt.node_bytes < g->limit_bytes) {
+        g->limit_bytes = g->opt.node_bytes;
+        snprintf(g->limit_from, sizeof(g->limit_from), "node %d", g->opt.memory_node);
+    }
+    if (g->opt.memory_bytes && g->opt.memory_bytes < g->limit_bytes) {
+        g->limit_bytes = g->opt.memory_bytes;
+        snprintf(g->limit_from, sizeof(g->limit_from), "the configuration");
+    }
+}
+
+uint32_t ground_permits(const struct ground *g)
+{
+    if (g->opt.permits)
+        return g->opt.permits;
+    return g->opt.backends[0]->ops->start ? PERMITS_DEVICE : PERMITS_CPU;
+}
+
+static void wish_for(const struct ground *g, const struct sector_size *size, struct plan_wish *out)
+{
+    struct slots_shape shape;
+    struct srs_counts counts;
+
+    document_slot_bytes(size, g->opt.sim, &shape);
+    *out = (struct plan_wish){.name = size ? size->name : "the test kind",
+                              .witness_bytes = shape.witness_bytes,
+                              .evaluation_bytes = shape.evaluation_bytes,
+                              .permits = ground_permits(g)};
+    if (!size)
+        return;
+    srs_counts(size, &counts);
+    for (size_t i = 0; i < g->opt.backends_len; i++)
+        out->scratch_bytes += groth16_scratch_bytes(g->opt.backends[i], &counts);
+    if (!g->opt.sim)
+        out->params_bytes = srs_file_bytes(&counts);
+}
+
+static int plan_for(const struct ground *g, const struct sector_size *size, struct plan *out,
+                    struct errmsg *err)
+{
+    struct plan_wish wish;
+
+    wish_for(g, size, &wish);
+    return plan_make(&wish, g->limit_bytes, g->limit_from, out, err);
+}
+
+/* ---- the arena and its slots ---- */
+
+static void log_arena(const struct ground *g, const struct arena *arena)
+{
+    const struct arena_info *info = arena_get_info(arena);
+
+    log_info(log_i64("node", g->opt.node), log_str("msg", "memory is there"),
+             log_str("pages", arena_pages_name(info->pages)), log_u64("bytes", info->bytes),
+             log_u64("huge_bytes", info->huge_bytes), log_str("bound", info->bound ? "yes" : "no"),
+             log_str("locked", info->locked ? "yes" : "no"));
+    if (info->lost[0])
+        log_warn(log_i64("node", g->opt.node), log_str("msg", "memory is not as it should be"),
+                 log_str("lost", info->lost));
+    if (info->misplaced_bytes > 0)
+        log_err(log_i64("node", g->opt.node), log_str("msg", "memory lies on another node"),
+                log_u64("bytes", info->misplaced_bytes), log_i64("on", info->misplaced_node));
+}
+
+/* An arena of so many bytes: the one there is, or another. */
+static int map(const struct ground *g, size_t bytes, struct arena **arena, struct errmsg *err)
+{
+    const struct arena_options opt = {
+        .bytes = bytes, .node = g->opt.memory_node, .workers = g->opt.workers};
+
+    if (*arena && arena_get_info(*arena)->bytes >= bytes)
+        return 0;
+    arena_destroy(*arena);
+    *arena = NULL;
+    int ret = arena_create(&opt, arena, err);
+    if (ret == 0)
+        log_arena(g, *arena);
+    return ret;
+}
+
+/* What backends carve for themselves comes behind the slots. */
+static void lend_scratch(const struct ground *g, struct arena *arena)
+{
+    for (size_t i = 0; i < g->opt.backends_len; i++)
+        g->opt.backends[i]->scratch = arena;
+}
+
+/* Takes what there is away from those who look: mapping may take minutes, and they must not wait for it. */
+static struct arena *take_away(struct ground *g)
+{
+    pthread_mutex_lock(&g->lock);
+    struct arena *arena = g->arena;
+    struct slots *slots = g->slots;
+    g->arena = NULL;
+    g->slots = NULL;
+    pthread_mutex_unlock(&g->lock);
+    slots_destroy(slots);
+    lend_scratch(g, NULL);
+    if (arena)
+        arena_rewind(arena, 0);
+    return arena;
+}
+
+/* Nothing is in flight. */
+static int lay_out(struct ground *g, const struct plan *plan, struct errmsg *err)
+{
+    struct arena *arena = take_away(g);
+    struct slots *slots = NULL;
+    int ret = map(g, plan->arena_bytes, &arena, err);
+
+    if (ret == 0)
+        ret = slots_create(arena, &plan->slots, &slots, err);
+    lend_scratch(g, arena);
+    pthread_mutex_lock(&g->lock);
+    g->arena = arena;
+    g->slots = slots;
+    g->plan = *plan;
+    pthread_mutex_unlock(&g->lock);
+    return ret;
+}
+
+/* ---- parameters ---- */
+
+static void drop_key(struct ground *g)
+{
+    if (g->key)
+        vk_fini(&g->key->vk);
+    free(g->key);
+    g->key = NULL;
+}
+
+/* A simulated device proves with nothing; the check needs the key. */
+static int get_key(struct ground *g, const struct sector_size *size, struct errmsg *err)
+{
+    bool insecure = false;
+
+    drop_key(g);
+    g->key = calloc(1, sizeof(*g->key));
+    if (!g->key)
+        return errmsg_set(err, -ENOMEM, "no memory for a key");
+    g->key->size = size;
+    int ret = srs_open_vk(size, g->opt.params_dir, &g->key->vk, &insecure, err);
+    if (ret < 0) {
+        free(g->key);
+        g->key = NULL;
+        return ret;
+    }
+    g->key->trust = insecure ? SRS_INSECURE : SRS_CHECKED;
+    g->srs = g->key;
+    return 0;
+}
+
+static int get_params(struct ground *g, const struct sector_size *size, double *ms,
+                      struct errmsg *err)
+{
+    g->srs = NULL;
+    if (!size)
+        return 0;
+    int ret =
+        g->opt.sim ? get_key(g, size, err) : params_get(g->opt.params, size, &g->srs, ms, err);
+    return ret == 0 || ret == -ENOMEM ? ret : -ENOKEY;
+}
+
+static int prepare_backends(struct ground *g, struct errmsg *err)
+{
+    int ret = 0;
+
+    for (size_t i = 0; i < g->opt.backends_len && ret == 0 && g->srs && !g->opt.sim; i++)
+        ret = groth16_prepare(g->opt.backends[i], g->srs, NULL, NULL, err);
+    return ret;
+}
+
+/* ---- for the pipeline ---- */
+
+bool ground_get(struct ground *g, const struct sector_size *size, struct pipeline_ground *out)
+{
+    if (!g->ready || g->size != size)
+        return false;
+    *out = (struct pipeline_ground){.srs = g->srs, .slots = g->slots};
+    return true;
+}
+
+int ground_prepare(struct ground *g, const struct sector_size *size, double *ms, struct errmsg *err)
+{
+    struct srs_counts counts;
+    struct plan plan;
+
+    g->ready = false;
+    int ret = plan_for(g, size, &plan, err);
+    if (ret == 0)
+        ret = get_params(g, size, ms, err);
+    if (ret < 0)
+        return ret;
+    ret = lay_out(g, &plan, err);
+    if (ret == 0)
+        ret = prepare_backends(g, err);
+    if (ret < 0)
+        return ret;
+    if (size)
+        srs_counts(size, &counts);
+    pthread_mutex_lock(&g->lock);
+    g->params_bytes = size && !g->opt.sim ? srs_file_bytes(&counts) : 0;
+    pthread_mutex_unlock(&g->lock);
+    g->size = size;
+    g->ready = true;
+    return 0;
+}
+
+/* ---- the outside ---- */
+
+uint32_t ground_refused(const struct ground *g, char *why, size_t bytes)
+{
+    struct errmsg err;
+    struct plan plan;
+    uint32_t refused = 0;
+
+    for (uint32_t i = 0; sector_sizes[i].name; i++) {
+        if (plan_for(g, &sector_sizes[i], &plan, &err) == 0)
+            continue;
+        if (!refused)
+            snprintf(why, bytes, "%s", err.text);
+        refused |= UINT32_C(1) << i;
+    }
+    return refused;
+}
+
+void ground_look(struct ground *g, struct node_memory *out)
+{
+    *out = (struct node_memory){
+        .node = g->opt.memory_node, .misplaced_node = -1, .limit_bytes = g->limit_bytes};
+    pthread_mutex_lock(&g->lock);
+    if (g->arena) {
+        const struct arena_info *info = arena_get_info(g->arena);
+        out->mapped = true;
+        out->pages = info->pages;
+        out->bound = info->bound;
+        out->locked = info->locked;
+        out->misplaced_node = info->misplaced_node;
+        out->misplaced_bytes = info->misplaced_bytes;
+        out->arena_bytes = info->bytes;
+        out->huge_bytes = info->huge_bytes;
+    }
+    if (g->slots) {
+        out->shape = *slots_shape(g->slots);
+        slots_counts(g->slots, &out->slots);
+        out->scratch_bytes = g->plan.arena_bytes - slots_bytes(&g->plan.slots);
+    }
+    out->params_bytes = g->params_bytes;
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* The largest circuit that there are parameters for and that fits; those that never will are told of. */
+static bool find_largest(struct ground *g, struct plan *out)
+{
+    char path[4096];
+    struct errmsg err;
+    bool found = g->opt.sim != NULL && plan_for(g, NULL, out, &err) == 0;
+
+    for (const struct sector_size *size = sector_sizes; size->name && !g->opt.sim; size++) {
+        struct plan plan;
+        if (srs_find(size, g->opt.params_dir, ".params", path, NULL) < 0)
+            continue;
+        if (plan_for(g, size, &plan, &err) < 0) {
+            log_warn(log_i64("node", g->opt.node), log_str("msg", "too little memory"),
+                     log_str("error", err.text));
+            continue;
+        }
+        *out = plan; /* sizes ascend */
+        found = true;
+    }
+    return found;
+}
+
+int ground_create(const struct ground_options *opt, struct ground **out, struct errmsg *err)
+{
+    struct ground *g = calloc(1, sizeof(*g));
+    struct errmsg why = {""};
+    struct plan plan;
+
+    if (!g)
+        return errmsg_set(err, -ENOMEM, "no memory");
+    g->opt = *opt;
+    pthread_mutex_init(&g->lock, NULL);
+    find_limit(g);
+    if (find_largest(g, &plan) && lay_out(g, &plan, &why) < 0)
+        log_warn(log_i64("node", opt->node), log_str("msg", "no memory for proofs at present"),
+                 log_str("error", why.text));
+    *out = g;
+    return 0;
+}
+
+void ground_destroy(struct ground *g)
+{
+    if (!g)
+        return;
+    arena_destroy(take_away(g));
+    drop_key(g);
+    pthread_mutex_destroy(&g->lock);
+    free(g);
+}

@@ -1,0 +1,48 @@
+/*
+ * What an engine's pipeline stands on: the arena of its node, slots cut out of it, parameters and what the provers need for one
+ * circuit at a time. The arena is mapped when the engine starts, for the largest circuit that there are parameters for, so that an
+ * engine that works maps nothing; only a circuit that needs more makes it map anew, when nothing is in flight.
+ *
+ * ground_get and ground_prepare belong to the pipeline's thread, the others to any.
+ */
+#ifndef DAEMON_GROUND_H
+#define DAEMON_GROUND_H
+
+#include "daemon/params.h"
+#include "daemon/pipeline.h"
+
+struct ground;
+
+struct ground_options {
+    int node;              /* as the service calls it */
+    int memory_node;       /* or ARENA_ANY_NODE */
+    uint64_t node_bytes;   /* memory of that node; 0: unknown */
+    uint64_t memory_bytes; /* how much may be used; 0: all there is */
+    uint32_t permits;      /* 0: as suits the provers */
+    struct workers *workers;
+    struct backend *const *backends;
+    size_t backends_len;
+    struct params *params;
+    const char *params_dir; /* as params has it */
+    struct sim *sim;        /* NULL, or parameters are no more than a key */
+};
+
+/* All of the options is borrowed. Says in the log what memory there is and what is lost. That there is not enough for some size is no
+ * error here, nor that there is none now. 0 or -ENOMEM. */
+int ground_create(const struct ground_options *opt, struct ground **out, struct errmsg *err);
+/* After the pipeline. */
+void ground_destroy(struct ground *g);
+
+/* For the pipeline. */
+bool ground_get(struct ground *g, const struct sector_size *size, struct pipeline_ground *out);
+int ground_prepare(struct ground *g, const struct sector_size *size, double *ms,
+                   struct errmsg *err);
+
+/* How many partitions may be here at a time. */
+uint32_t ground_permits(const struct ground *g);
+
+/* Sizes (bit i: sector_sizes[i]) that can never be proved here, and why the smallest of them cannot. */
+uint32_t ground_refused(const struct ground *g, char *why, size_t bytes);
+
+void ground_look(struct ground *g, struct node_memory *out);
+#endif

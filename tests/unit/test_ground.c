@@ -1,0 +1,199 @@
+/*
+ * Memory of a node for one circuit after another. Parameters are keys alone, by a simulated device.
+ */
+#include "daemon/ground.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "tests/lib/suite.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+
+static char dir[64];
+static struct sim *sim;
+static struct backend *backend;
+static struct ground_options opt;
+static struct ground *ground;
+static struct node_memory seen;
+static struct pipeline_ground got;
+static struct errmsg err;
+static double ms;
+
+static const struct sector_size *size_2k(void)
+{
+    return sector_size_by_name("2KiB");
+}
+
+/* A directory of parameters with the key of 2 KiB. */
+static void make_dir(void)
+{
+    char command[512], id[SECTOR_CACHE_ID_MAX];
+
+    strcpy(dir, "/tmp/proofd-ground-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    sector_cache_id(size_2k(), id);
+    snprintf(command, sizeof(command), "cp 'tests/vectors/vk/%s.vk' '%s'", id, dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void make_sim(const char *config)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/sim", dir);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(config, f);
+    fclose(f);
+    ck_assert_msg(sim_create(path, &sim, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(backend_sim_create(sim, &backend, &err), 0);
+}
+
+static void setup(void)
+{
+    log_set_level(0);
+    make_dir();
+    make_sim("witness = 1M\nevaluation = 2M\n");
+    opt = (struct ground_options){.memory_node = ARENA_ANY_NODE,
+                                  .permits = 3,
+                                  .backends = &backend,
+                                  .backends_len = 1,
+                                  .params_dir = dir,
+                                  .sim = sim};
+}
+
+static void teardown(void)
+{
+    char command[128];
+
+    ground_destroy(ground);
+    ground = NULL;
+    backend_destroy(backend);
+    sim_destroy(sim);
+    snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void make(void)
+{
+    ck_assert_int_eq(ground_create(&opt, &ground, &err), 0);
+    ground_look(ground, &seen);
+}
+
+START_TEST(ground_create__maps_before_anybody_asks)
+{
+    make();
+    ck_assert(seen.mapped);
+    ck_assert_uint_ge(seen.arena_bytes, 3 * MIB + 2 * 2 * MIB);
+    ck_assert_uint_eq(seen.shape.witnesses, 3);
+    ck_assert_uint_eq(seen.shape.evaluations, 2);
+    ck_assert_uint_eq(seen.slots.bytes, 0);
+    ck_assert_int_eq(seen.misplaced_node, -1);
+    ck_assert_uint_eq(ground_permits(ground), 3);
+    ck_assert(!ground_get(ground, NULL, &got));
+    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0);
+    ck_assert(ground_get(ground, NULL, &got));
+    ck_assert_ptr_null(got.srs);
+    ck_assert(!ground_get(ground, size_2k(), &got));
+}
+END_TEST
+
+/* From one circuit to another and back: what is mapped already is used again. */
+START_TEST(ground_prepare__another_circuit)
+{
+    make();
+    uint64_t before = seen.arena_bytes;
+    ck_assert_msg(ground_prepare(ground, size_2k(), &ms, &err) == 0, "%s", err.text);
+    ck_assert(ground_get(ground, size_2k(), &got));
+    ck_assert_ptr_nonnull(got.srs);
+    ck_assert_uint_gt(got.srs->vk.ic_len, 1);
+    ck_assert(!ground_get(ground, NULL, &got));
+    ground_look(ground, &seen);
+    uint64_t large = seen.arena_bytes;
+    ck_assert_uint_gt(large, before);
+    ck_assert_uint_gt(seen.shape.evaluation_bytes, 100 * MIB);
+    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0);
+    ground_look(ground, &seen);
+    ck_assert_uint_eq(seen.arena_bytes, large);
+    ck_assert_uint_eq(seen.shape.witness_bytes, MIB);
+}
+END_TEST
+
+START_TEST(ground_prepare__without_parameters)
+{
+    char command[128];
+
+    make();
+    snprintf(command, sizeof(command), "rm '%s'/*.vk", dir);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), -ENOKEY);
+    ck_assert(!ground_get(ground, size_2k(), &got));
+    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0); /* as if nothing had been */
+}
+END_TEST
+
+/* A limit: fewer slots, then none, and both numbers. */
+START_TEST(ground_create__within_a_limit)
+{
+    char why[256] = "";
+
+    opt.memory_bytes = 5 * MIB;
+    make();
+    ck_assert_uint_eq(seen.shape.witnesses, 2);
+    ck_assert_uint_eq(seen.shape.evaluations, 1);
+    ck_assert_uint_eq(seen.limit_bytes, 5 * MIB);
+    ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), -ENOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "2KiB:"));
+    ck_assert_ptr_nonnull(strstr(err.text, "the configuration has 0.0 GiB"));
+    ck_assert_uint_eq(ground_refused(ground, why, sizeof(why)), (UINT32_C(1) << 10) - 1);
+    ck_assert_str_eq(why, err.text);
+}
+END_TEST
+
+/* With parameters on the host and a proof on the CPU: 2 KiB fits, 32 GiB does not. */
+START_TEST(ground_refused__by_the_node)
+{
+    struct backend *cpu = NULL;
+    char why[256] = "";
+
+    ck_assert_int_eq(backend_cpu_create(NULL, &cpu, &err), 0);
+    opt.sim = NULL;
+    opt.backends = &cpu;
+    opt.memory_node = 0;
+    opt.node_bytes = 8 * GIB;
+    opt.memory_bytes = 8 * GIB;
+    opt.params_dir = "/nonexistent";
+    make();
+    ck_assert(!seen.mapped); /* no parameters: nothing to map for */
+    uint32_t refused = ground_refused(ground, why, sizeof(why));
+    ck_assert_uint_eq(refused & 1, 0);
+    ck_assert_uint_eq(refused >> 8, 3);
+    ck_assert_msg(strstr(why, "GiB of memory are needed") && strstr(why, "8.0 GiB"), "%s", why);
+    ground_destroy(ground);
+    ground = NULL;
+    backend_destroy(cpu);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("ground");
+    TCase *tc = tcase_create("ground");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, ground_create__maps_before_anybody_asks);
+    tcase_add_test(tc, ground_prepare__another_circuit);
+    tcase_add_test(tc, ground_prepare__without_parameters);
+    tcase_add_test(tc, ground_create__within_a_limit);
+    tcase_add_test(tc, ground_refused__by_the_node);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}
