@@ -375,6 +375,7 @@ static int make_mount(struct service *sv, struct errmsg *err)
     const struct fs_options opt = {.mountpoint = sv->config.mount,
                                    .store_dir = sv->config.store,
                                    .max_store_bytes = sv->config.max_store_bytes,
+                                   .max_unfinished = (uint32_t)sv->config.max_unfinished,
                                    .warn = on_fs_warning,
                                    .ctx = sv};
 

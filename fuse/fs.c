@@ -33,12 +33,16 @@
 #define FUSE_CONF "/etc/fuse.conf"
 #define THREADS_DEFAULT 8
 #define INTAKE_THREADS 4
+#define HANDLES_USER_MAX 4096 /* files that one user may have open to read */
+#define EVENTS_USER_MAX 64    /* of which `events`: each line goes to each of them */
 
 struct fs {
     struct jobs *jobs;
     struct tree *tree;
     char *mountpoint, *store_dir;
     uint64_t max_store_bytes;
+    uint32_t max_unfinished;
+    struct users *users;
     void (*warn)(void *ctx, const char *text);
     void *ctx;
     struct fuse_session *session;
@@ -413,8 +417,28 @@ static struct handle *open_other(struct fs *fs, enum handle_kind kind, uint64_t 
     return &f->handle;
 }
 
+static int count_handle(struct fs *fs, uid_t user, bool events)
+{
+    int ret = users_take(fs->users, user, USER_HANDLES, 1, HANDLES_USER_MAX);
+
+    if (ret == 0 && events) {
+        ret = users_take(fs->users, user, USER_EVENTS, 1, EVENTS_USER_MAX);
+        if (ret < 0)
+            users_give(fs->users, user, USER_HANDLES, 1);
+    }
+    return ret == -EDQUOT ? -EMFILE : ret;
+}
+
+static void uncount_handle(struct fs *fs, uid_t user, bool events)
+{
+    if (events)
+        users_give(fs->users, user, USER_EVENTS, 1);
+    users_give(fs->users, user, USER_HANDLES, 1);
+}
+
 static void close_handle(struct fs *fs, struct handle *h)
 {
+    uncount_handle(fs, h->user, h->kind == HANDLE_EVENTS);
     if (h->kind == HANDLE_TEXT) {
         text_close((struct text *)h);
         return;
@@ -466,10 +490,19 @@ static int make_handle(fuse_req_t req, uint64_t ino, const struct fuse_file_info
         handle = HANDLE_FILE;
     else if (is_job && tree_kind_is_result(kind) && for_writing(fi))
         handle = HANDLE_RESULT;
+    struct fs *fs = fs_of(req);
+    uid_t user = fuse_req_ctx(req)->uid;
+    ret = count_handle(fs, user, handle == HANDLE_EVENTS);
+    if (ret < 0)
+        return ret;
     if (handle == HANDLE_TEXT)
-        *out = (struct handle *)texts_open(fs_of(req)->texts, ino);
+        *out = (struct handle *)texts_open(fs->texts, ino);
     else
-        *out = open_other(fs_of(req), handle, job);
+        *out = open_other(fs, handle, job);
+    if (!*out)
+        uncount_handle(fs, user, handle == HANDLE_EVENTS);
+    else
+        (*out)->user = user;
     return *out ? 0 : -ENOMEM;
 }
 
@@ -806,7 +839,11 @@ static int make_workers(struct fs *fs, struct errmsg *err)
                                           .warn = on_publisher_warning,
                                           .tick = on_tick,
                                           .ctx = fs};
-    struct writers_options writers = {.jobs = fs->jobs, .threads = INTAKE_THREADS};
+    uint32_t places = fs->max_unfinished ? fs->max_unfinished : UINT32_MAX;
+    struct writers_options writers = {.jobs = fs->jobs,
+                                      .users = fs->users,
+                                      .places_user = places / 2 + places % 2,
+                                      .threads = INTAKE_THREADS};
     int ret = publisher_create(&publisher, &fs->publisher, err);
 
     if (ret < 0)
@@ -825,6 +862,7 @@ int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err)
     pthread_mutex_init(&fs->lock, NULL);
     fs->stop_fd = fs->ended_fd = -1;
     fs->max_store_bytes = opt->max_store_bytes;
+    fs->max_unfinished = opt->max_unfinished;
     fs->warn = opt->warn;
     fs->ctx = opt->ctx;
     fs->request_limit_ms = request_limit_ms();
@@ -848,7 +886,7 @@ int fs_attach(struct fs *fs, struct jobs *jobs, struct tree *tree, struct errmsg
 {
     fs->jobs = jobs;
     fs->tree = tree;
-    if (events_create(&fs->events) < 0 || texts_create(tree, &fs->texts) < 0)
+    if (users_create(&fs->users) < 0 || events_create(&fs->events) < 0 || texts_create(tree, &fs->texts) < 0)
         return errmsg_set(err, -ENOMEM, "fuse: no memory");
     return make_workers(fs, err);
 }
@@ -896,6 +934,7 @@ void fs_destroy(struct fs *fs)
     publisher_destroy(fs->publisher);
     events_destroy(fs->events);
     texts_destroy(fs->texts);
+    users_destroy(fs->users);
     if (fs->session)
         fuse_session_destroy(fs->session);
     if (fs->stop_fd >= 0)

@@ -18,6 +18,7 @@ enum handle_kind {
 
 struct handle {
     enum handle_kind kind;
+    uid_t user; /* who opened it; not of a writer, which has a lane */
     struct handle *prev, *next; /* in the list of whoever made it */
 };
 

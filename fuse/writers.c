@@ -16,16 +16,19 @@
 #include "fuse/intake.h"
 #include "fuse/parked.h"
 
-#define QUEUED_BYTES_MAX ((size_t)64 << 20) /* of all writes that wait for an intake thread */
-#define EMBRYO_MS 60000                     /* how long a file may wait for its first open */
-#define PF_SIGNALED 0x400                   /* field 9 of /proc/TID/stat: dies of a signal */
+#define QUEUED_BYTES_MAX ((size_t)256 << 20) /* of all writes that wait for an intake thread */
+#define QUEUED_BYTES_USER_MAX ((size_t)64 << 20)
+#define WAITING_USER_MAX 1000 /* opens of one user that wait */
+#define EMBRYO_MS 60000       /* how long a file may wait for its first open */
+#define PF_SIGNALED 0x400     /* field 9 of /proc/TID/stat: dies of a signal */
 
 struct writer {
     struct handle handle; /* in all->open, guarded by its lock */
     struct writers *all;
     struct intake_lane lane;
     struct upload *upload;
-    atomic_bool killed; /* as the last flush saw it */
+    enum user_share place; /* USER_WRITERS or USER_TEMPORARY, of lane.user */
+    atomic_bool killed;    /* as the last flush saw it */
     struct intake_task release;
     fuse_req_t release_req;
 };
@@ -40,10 +43,12 @@ struct writers {
     struct jobs *jobs;
     struct publisher *publisher;
     struct intake *intake;
+    struct users *users;
+    uint64_t places_user; /* that one user's open files may take of either kind */
     atomic_size_t queued_bytes;
 
     /* Key: the job. Temporary names have places of their own (jobs.h), so they wait apart. */
-    struct parked_list waiting[2];
+    struct parked_list waiting[2]; /* index: temporary */
     struct intake_lane retry_lane;
     struct intake_task retry;
     atomic_bool retry_queued;
@@ -62,6 +67,8 @@ struct pending_open {
     struct fuse_file_info fi;
     struct intake_lane lane;
     struct intake_task task;
+    bool temporary; /* the name, when it came */
+    bool waiting;   /* counted as such */
 };
 
 struct upload_task {
@@ -170,29 +177,51 @@ static void close_writer(struct writer *w, bool aborted)
 
     handle_unlink(&ws->open, &ws->lock, &w->handle);
     upload_close(w->upload, aborted);
+    users_give(ws->users, w->lane.user, w->place, 1);
     free(w);
     writers_room(ws);
 }
 
-/* -EAGAIN: the queue is full. */
-static int make_writer(struct writers *ws, uint64_t job, uid_t user, int flags, struct writer **out)
+static enum user_share place_of(const struct pending_open *o)
 {
+    return o->temporary ? USER_TEMPORARY : USER_WRITERS;
+}
+
+/* Half of the places are for others. */
+static bool may_have_a_place(void *ctx, const struct parked *p)
+{
+    const struct pending_open *o = (const struct pending_open *)p;
+    struct writers *ws = ctx;
+
+    return users_has(ws->users, o->lane.user, place_of(o)) < ws->places_user;
+}
+
+/* -EAGAIN: the queue is full, or this user has enough of it. */
+static int make_writer(const struct pending_open *o, struct writer **out)
+{
+    struct writers *ws = o->all;
     struct writer *w = calloc(1, sizeof(*w));
-    int ret;
 
     if (!w)
         return -ENOMEM;
     w->handle.kind = HANDLE_WRITER;
     w->all = ws;
-    w->lane.user = user;
-    ret = upload_open(ws->jobs, job, &w->upload);
+    w->lane.user = o->lane.user;
+    w->place = place_of(o);
+    int ret = users_take(ws->users, w->lane.user, w->place, 1, ws->places_user);
     if (ret < 0) {
+        free(w);
+        return ret == -EDQUOT ? -EAGAIN : ret;
+    }
+    ret = upload_open(ws->jobs, o->parked.key, &w->upload);
+    if (ret < 0) {
+        users_give(ws->users, w->lane.user, w->place, 1);
         free(w);
         return ret;
     }
-    take_embryo(ws, job);
+    take_embryo(ws, o->parked.key);
     handle_link(&ws->open, &ws->lock, &w->handle);
-    ret = flags & O_TRUNC ? upload_truncate(w->upload, 0) : 0;
+    ret = o->fi.flags & O_TRUNC ? upload_truncate(w->upload, 0) : 0;
     if (ret < 0)
         close_writer(w, true);
     else
@@ -200,11 +229,18 @@ static int make_writer(struct writers *ws, uint64_t job, uid_t user, int flags, 
     return ret;
 }
 
+static void end_open(struct pending_open *o)
+{
+    if (o->waiting)
+        users_give(o->all->users, o->lane.user, USER_WAITING, 1);
+    free(o);
+}
+
 static void refuse(struct pending_open *o, int error)
 {
     drop_embryo(o->all, o->parked.key);
     fuse_reply_err(o->parked.req, error);
-    free(o);
+    end_open(o);
 }
 
 static void refuse_parked(struct parked *p, int error)
@@ -221,7 +257,7 @@ static void open_interrupted(struct parked *p)
 static int try_open(struct pending_open *o)
 {
     struct writer *w = NULL;
-    int ret = make_writer(o->all, o->parked.key, o->lane.user, o->fi.flags, &w);
+    int ret = make_writer(o, &w);
 
     if (ret == -EAGAIN)
         return ret;
@@ -233,15 +269,15 @@ static int try_open(struct pending_open *o)
     o->fi.direct_io = 1;
     if (fuse_reply_open(o->parked.req, &o->fi) < 0)
         close_writer(w, true); /* whoever opened it has gone */
-    free(o);
+    end_open(o);
     return 0;
 }
 
-static void retry(struct parked_list *waiting)
+static void retry(struct writers *ws, struct parked_list *waiting)
 {
     struct parked *p;
 
-    while ((p = parked_take(waiting, NULL, NULL)) != NULL) {
+    while ((p = parked_take(waiting, may_have_a_place, ws)) != NULL) {
         if (try_open((struct pending_open *)p) == -EAGAIN) {
             parked_return(waiting, p);
             break;
@@ -255,7 +291,7 @@ static enum intake_result run_retry(struct intake_task *task)
 
     atomic_store(&ws->retry_queued, false);
     for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
-        retry(&ws->waiting[i]);
+        retry(ws, &ws->waiting[i]);
     return INTAKE_DONE;
 }
 
@@ -272,17 +308,26 @@ void writers_room(struct writers *ws)
     pthread_mutex_unlock(&ws->lock);
 }
 
-/* Who comes later waits behind those who wait, even if there is room just now: it is theirs. An
- * open that will be refused in any case need not wait for that. */
-static bool must_queue(struct writers *ws, uint64_t job, struct parked_list **waiting)
+/* Who comes later waits behind those who wait, even if there is room just now: it is theirs, unless they
+ * wait for a place of their own. An open that will be refused in any case need not wait for that. */
+static bool must_queue(struct pending_open *o)
 {
+    struct writers *ws = o->all;
     struct job_info info;
-    bool known = jobs_get(ws->jobs, job, &info) == 0;
+    bool known = jobs_get(ws->jobs, o->parked.key, &info) == 0;
 
-    *waiting = &ws->waiting[known && info.temporary];
+    o->temporary = known && info.temporary;
     if (!known || (info.state >= JOB_QUEUED && !job_state_is_final(info.state)))
         return false;
-    return parked_has(*waiting, NULL, NULL);
+    return parked_has(&ws->waiting[o->temporary], may_have_a_place, ws);
+}
+
+static bool may_wait(struct pending_open *o)
+{
+    if (o->fi.flags & O_NONBLOCK)
+        return false;
+    o->waiting = users_take(o->all->users, o->lane.user, USER_WAITING, 1, WAITING_USER_MAX) == 0;
+    return o->waiting;
 }
 
 static enum intake_result run_open(struct intake_task *task)
@@ -290,15 +335,14 @@ static enum intake_result run_open(struct intake_task *task)
     struct pending_open *o =
         (struct pending_open *)((char *)task - offsetof(struct pending_open, task));
     struct writers *ws = o->all;
-    struct parked_list *waiting;
 
-    if (!must_queue(ws, o->parked.key, &waiting) && try_open(o) == 0)
+    if (!must_queue(o) && try_open(o) == 0)
         return INTAKE_GONE;
-    if (o->fi.flags & O_NONBLOCK) {
+    if (!may_wait(o)) {
         refuse(o, EAGAIN);
         return INTAKE_GONE;
     }
-    parked_add(waiting, &o->parked);
+    parked_add(&ws->waiting[o->temporary], &o->parked);
     writers_room(ws); /* it may have come meanwhile */
     return INTAKE_GONE;
 }
@@ -357,15 +401,36 @@ uint64_t writer_job(const struct writer *w)
     return upload_job_id(w->upload);
 }
 
+static void give_room(struct writer *w, size_t len)
+{
+    atomic_fetch_sub(&w->all->queued_bytes, len);
+    users_give(w->all->users, w->lane.user, USER_QUEUED_BYTES, len);
+}
+
+static bool take_room(struct writer *w, size_t len)
+{
+    struct writers *ws = w->all;
+
+    if (len == 0)
+        return true;
+    if (users_take(ws->users, w->lane.user, USER_QUEUED_BYTES, len, QUEUED_BYTES_USER_MAX) < 0)
+        return false;
+    if (atomic_fetch_add(&ws->queued_bytes, len) + len <= QUEUED_BYTES_MAX)
+        return true;
+    give_room(w, len);
+    return false;
+}
+
 /* Without memory for a task of `len` bytes it answers and gives NULL. */
 static struct upload_task *new_task(struct writer *w, fuse_req_t req, size_t len,
                                     enum intake_result (*run)(struct intake_task *task))
 {
-    bool room = atomic_fetch_add(&w->all->queued_bytes, len) + len <= QUEUED_BYTES_MAX || len == 0;
+    bool room = take_room(w, len);
     struct upload_task *t = room ? malloc(sizeof(*t) + len) : NULL;
 
     if (!t) {
-        atomic_fetch_sub(&w->all->queued_bytes, len);
+        if (room)
+            give_room(w, len);
         fuse_reply_err(req, ENOMEM);
         return NULL;
     }
@@ -383,7 +448,7 @@ static enum intake_result run_write(struct intake_task *task)
     struct upload_task *t = (struct upload_task *)task;
     ssize_t n = upload_write(t->w->upload, t->bytes, t->len, t->offset);
 
-    atomic_fetch_sub(&t->w->all->queued_bytes, t->len);
+    give_room(t->w, t->len);
     if (n < 0)
         fuse_reply_err(t->req, (int)-n);
     else
@@ -634,6 +699,8 @@ int writers_create(const struct writers_options *opt, struct writers **out, stru
         return ret;
     }
     ws->jobs = opt->jobs;
+    ws->users = opt->users;
+    ws->places_user = opt->places_user;
     ws->publisher = opt->publisher;
     ws->retry.run = run_retry;
     ws->retry_lane.user = (uid_t)-1; /* nobody's */

@@ -3,14 +3,15 @@
  * what a close means.
  *
  * While the queue is full an open() waits its turn, first come first served, without a thread and
- * without the directory's lock; an interrupt ends the wait, O_NONBLOCK gets EAGAIN. Bytes and
- * judgements run on intake threads. A judgement that rejects is answered when NAME.error can be
+ * without the directory's lock; so it does while its user has half of the places already. An interrupt
+ * ends the wait, O_NONBLOCK gets EAGAIN. Bytes and judgements run on intake threads. A judgement that rejects is answered when NAME.error can be
  * read. A writer that is killed (the kernel says so of a process that flushes because it dies of a
  * signal) leaves no job.
  */
 #ifndef FUSE_WRITERS_H
 #define FUSE_WRITERS_H
 
+#include "daemon/users.h"
 #include "fuse/handle.h"
 #include "fuse/publish.h"
 
@@ -22,7 +23,9 @@ struct writer; /* begins with a struct handle */
 struct writers_options {
     struct jobs *jobs;
     struct publisher *publisher;
-    unsigned threads; /* intake threads */
+    struct users *users;
+    uint64_t places_user; /* files that one user may have open: under final names, and under others */
+    unsigned threads;     /* intake threads */
 };
 
 int writers_create(const struct writers_options *opt, struct writers **out, struct errmsg *err);

@@ -62,4 +62,98 @@ rm "$jobs/.t"
 
 remove_all
 expect "a clean end" stop
+
+[ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null || { skip "a second user" "not root, or no setpriv"; finish; }
+start --max-unfinished 40 --max-unsubmitted-user 100 --max-unsubmitted 1000
+
+works() { # what: a job of somebody else is taken and done, soon
+    local ms=$(took cp "$a" "$jobs/works")
+    expect "$1: cp of another user ($ms ms; $(cat "$work/out"))" test "$ms" -lt 3000
+    expect "$1: and its job" ends works done
+    expect "$1: and rm" rm "$jobs/works"
+}
+
+hold() { # out command...: starts it as mallory with an input that stays open, waits for its first line
+    local out=$1
+    shift
+    rm -f "$work/leave" "$out"
+    mkfifo "$work/leave"
+    mallory "$@" <"$work/leave" >"$out" 2>&1 &
+    exec 5>"$work/leave"
+    wait_for 30 test -s "$out"
+}
+let_go() { exec 5>&-; wait $!; }
+
+# ---- as many opens as there are
+hold "$work/held" "$probe" hold "$jobs" "open" 1000
+same "half of the places are for others" "$(cat "$work/held")" "20 EAGAIN"
+works "with files held open"
+same "an open that is refused leaves nothing" "$(ls "$jobs" | grep -c '^open20')" 0
+let_go
+mallory bash -c "rm -f '$jobs'/open*"
+hold "$work/held" "$probe" hold "$jobs" ".open" 1000
+same "under temporary names as well" "$(cat "$work/held")" "20 EAGAIN"
+works "with temporary files held open"
+let_go
+mallory bash -c "rm -f '$jobs'/.open*"
+# A writer that waits for a place of his own is in nobody's way.
+hold "$work/held" "$probe" hold "$jobs" "open" 20
+mallory cp "$a" "$jobs/waits" 5>&- & waits=$!
+sleep 0.3
+expect "his next cp waits" kill -0 $waits
+works "with one that waits for itself"
+let_go
+expect "and then is taken" wait $waits
+expect "and done" ends waits done
+mallory bash -c "rm -f '$jobs/waits' '$jobs'/open*"
+hold "$work/held" "$probe" read "$mnt/status" 10000
+same "opens to read" "$(cat "$work/held")" "4096 EMFILE"
+expect "others may read" cat "$mnt/status"
+let_go
+hold "$work/held" "$probe" read "$mnt/events" 1000
+same "opens of events" "$(cat "$work/held")" "64 EMFILE"
+works "with readers of events that do not read"
+let_go
+
+# ---- half files without end
+mallory bash -c "for i in \$(seq 500); do echo '{' >'$jobs/.half'\$i || exit; done" >"$work/out" 2>&1
+like "half files" "$(cat "$work/out")" "Disk quota exceeded"
+same "a hundred of them" "$(ls -A "$jobs" | wc -l)" 100
+like "status says so" "$(grep '^files' "$mnt/status")" "100 that are no jobs.* ago: files of uid 1001 that are no jobs: at most 100 files"
+works "with a hundred half files"
+mallory bash -c "rm -f '$jobs'/.half*"
+mallory bash -c "for i in \$(seq 1500); do echo '{' >'$jobs/bad'\$i; done" >"$work/out" 2>&1
+works "with fifteen hundred refused files"
+cp "$work/numbers" "$jobs/mine" 2>/dev/null
+wait_for 20 test "$(ls "$jobs" | grep -c '^bad.*error$')" -le 1001
+expect "the other's refused file has kept its reason" test -s "$jobs/mine.error"
+rm "$jobs/mine.error"
+mallory bash -c "rm -f '$jobs'/bad*"
+
+# ---- writes of a byte
+mallory dd if=/dev/zero of="$jobs/.tiny" bs=1 count=1000000 status=none 2>/dev/null & tiny=$!
+mallory dd if=/dev/zero of="$jobs/.tiny2" bs=1 count=1000000 status=none 2>/dev/null & tiny2=$!
+works "with writes of a byte"
+kill $tiny $tiny2 2>/dev/null
+wait $tiny $tiny2 2>/dev/null
+mallory rm -f "$jobs/.tiny" "$jobs/.tiny2"
+
+# ---- names
+long=$(printf 'n%.0s' {1..245})
+for name in $'a\nb' $'\x1b[2J' $'\xff\xfe' '-rf' '$(reboot)' '*' ' ' "$long" '..a' '...'; do
+    mallory cp "$b" "$jobs/./$name" && continue
+    fail "cp to the name '$name'"
+done
+names=$(ls -A "$jobs" | wc -l)
+refuse "a name of 255 bytes" mallory cp "$b" "$jobs/$(printf 'n%.0s' {1..255})"
+refuse "the directory's own" mallory cp -T "$b" "$jobs/."
+refuse "its parent's" mallory cp -T "$b" "$jobs/.."
+same "these are no names" "$(ls -A "$jobs" | wc -l)" "$names"
+expect "all done" wait_for 20 bash -c "! grep -qE 'queued [1-9]|proving [1-9]|synthesizing [1-9]' '$mnt/status'"
+expect "the log has no control characters" bash -c "! LC_ALL=C grep -q $'[\001-\010\013-\037]' '$log'"
+expect "nor bytes that are no UTF-8" iconv -f UTF-8 -t UTF-8 "$log"
+works "with odd names"
+mallory bash -c "cd '$jobs' && find . -type f ! -name '*.status' ! -name '*.priority' ! -name '*.report' ! -name '*.proof*' -delete"
+expect "all of them can be removed" wait_for 5 idle
+expect "a clean end" stop
 finish

@@ -13,7 +13,8 @@ START_TEST(users_take__up_to_the_limit_of_each)
     ck_assert_int_eq(users_create(&u), 0);
     ck_assert_int_eq(users_take(u, 7, USER_FILES, 3, 5), 0);
     ck_assert_int_eq(users_take(u, 7, USER_FILES, 3, 5), -EDQUOT);
-    ck_assert_int_eq(users_take(u, 7, USER_FILES, UINT64_MAX, UINT64_MAX), -EDQUOT); /* no overflow */
+    ck_assert_int_eq(users_take(u, 7, USER_FILES, UINT64_MAX, UINT64_MAX),
+                     -EDQUOT); /* no overflow */
     ck_assert_int_eq(users_take(u, 7, USER_FILES, 2, 5), 0);
     ck_assert_int_eq(users_take(u, 7, USER_FILES, 1, 5), -EDQUOT);
     ck_assert_int_eq(users_take(u, 7, USER_FILES, 1, 4), -EDQUOT); /* a limit may be lowered */
