@@ -6,8 +6,9 @@
 #include <time.h>
 
 #include "daemon/log.h"
+#include "gpu/srs_counts.h"
+#include "numa/circuit/compact.h"
 #include "numa/circuit/graph.h"
-#include "numa/circuit/witness.h"
 
 static double now_ms(void)
 {
@@ -69,14 +70,14 @@ static bool may_begin(const struct partition_task *task, enum partition_stage st
     return !task->stage || task->stage(task->ctx, stage);
 }
 
-static int prove_assignment(const struct partition_task *task, struct assignment *w,
-                            struct partition_result *out, struct errmsg *err)
+static int prove_witness(const struct partition_task *task, const struct compact *w,
+                         struct partition_result *out, struct errmsg *err)
 {
     struct groth16_ticket ticket;
 
     if (!may_begin(task, PARTITION_PROVING))
         return -ECANCELED;
-    int ret = groth16_prove_start(task->backend, task->srs, w, &ticket, err);
+    int ret = groth16_prove_start_compact(task->backend, task->srs, w, &ticket, err);
     if (ret == 0)
         ret = groth16_prove_finish(&ticket, out->proof, err);
     if (ret < 0)
@@ -94,20 +95,17 @@ static void log_bad_attempt(const struct partition_task *task, uint32_t attempt,
 }
 
 /* Synthesizes anew each time: a wrong witness must not outlive its attempt. */
-static int attempt(const struct partition_task *task, const fr_t *inputs,
+static int attempt(const struct partition_task *task, struct compact *w, const fr_t *inputs,
                    struct partition_result *out, bool *valid, struct errmsg *err)
 {
-    struct assignment *w = NULL;
-
     if (!may_begin(task, PARTITION_SYNTHESIZING))
         return -ECANCELED;
     double start = now_ms();
-    int ret = witness_assign(task->c1, task->partition, task->workers, &w, err);
+    int ret = compact_make(w, task->c1, task->partition, task->workers, err);
     if (ret < 0)
         return ret;
     out->report.synthesis_ms += now_ms() - start;
-    ret = prove_assignment(task, w, out, err);
-    assignment_destroy(w);
+    ret = prove_witness(task, w, out, err);
     *valid = false;
     if (ret == -EBADMSG) { /* the prover itself saw that the machine computes wrongly */
         log_bad_attempt(task, out->attempts + 1, err ? err->text : "");
@@ -124,13 +122,13 @@ static int attempt(const struct partition_task *task, const fr_t *inputs,
     return ret;
 }
 
-static int attempts(const struct partition_task *task, const fr_t *inputs,
+static int attempts(const struct partition_task *task, struct compact *w, const fr_t *inputs,
                     struct partition_result *out, struct errmsg *err)
 {
     bool valid = false;
 
     while (out->attempts < PARTITION_ATTEMPTS) {
-        int ret = attempt(task, inputs, out, &valid, err);
+        int ret = attempt(task, w, inputs, out, &valid, err);
         if (ret < 0)
             return ret;
         out->attempts++;
@@ -143,24 +141,39 @@ static int attempts(const struct partition_task *task, const fr_t *inputs,
                       task->partition, PARTITION_ATTEMPTS);
 }
 
+/* The witness, and what the prover takes beside it. */
+static uint64_t proving_bytes(const struct partition_task *task, const struct circuit *c)
+{
+    struct srs_counts counts;
+
+    srs_counts(c->size, &counts);
+    return compact_bytes(c) + groth16_scratch_bytes(task->backend, &counts);
+}
+
 int partition_prove(const struct partition_task *task, struct partition_result *out,
                     struct errmsg *err)
 {
     struct partition_result result = {.attempts = 0};
+    const struct circuit *circuit = NULL;
+    struct compact *w = NULL;
     fr_t *inputs = NULL;
     double start = now_ms();
 
     int ret = expected_inputs(task->c1, task->partition, &inputs, err);
-    if (ret < 0)
-        return ret;
-    ret = attempts(task, inputs, &result, err);
+    if (ret == 0)
+        ret = circuit_of_size(c1_size(task->c1), &circuit, err);
+    if (ret == 0)
+        ret = compact_create(circuit, &w, err);
+    if (ret == 0)
+        ret = attempts(task, w, inputs, &result, err);
+    compact_destroy(w);
     free(inputs);
     if (ret < 0)
         return ret;
     result.report.total_ms = now_ms() - start;
     result.report.params = task->srs->trust;
     memcpy(result.report.vk_digest, task->srs->vk_digest, sizeof(result.report.vk_digest));
-    result.report.peak_bytes = assignment_bytes(c1_size(task->c1));
+    result.report.peak_bytes = proving_bytes(task, circuit);
     *out = result;
     return 0;
 }

@@ -23,6 +23,22 @@ struct srs_counts;
 struct circuit;
 struct secrets;
 
+/*
+ * What a sum over a query consists of: scalars[i] times point point_of[i] for i < len (point_of NULL: point i), those left out that have
+ * MSM_NO_POINT; and, once each, the points of variables whose bit in `ones` is set. Variable i < ones_len has point `first` + the number of
+ * bits of `dense` before i, and none where its own is clear; with dense NULL, point i. `rank` as circuit.h has it.
+ */
+#define MSM_NO_POINT UINT32_MAX
+struct msm_terms {
+    const fr_t *scalars;
+    const uint32_t *point_of;
+    size_t len;
+    const uint64_t *ones, *dense;
+    const uint32_t *rank;
+    size_t ones_len;
+    uint32_t first;
+};
+
 /* As in srs_options: bytes of a stage. */
 typedef void (*backend_progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
 
@@ -35,7 +51,7 @@ struct backend_ops {
                   size_t len, struct errmsg *err);
     int (*msm_g2)(struct backend *be, g2_t *out, const g2_affine_t *bases, const fr_t *scalars,
                   size_t len, struct errmsg *err);
-    /* Bytes that msm_g1 and msm_g2 carve from the scratch for sums of up to `len` points. NULL: none. */
+    /* Bytes that a sum of up to `len` scalars carves from the scratch. NULL: none. */
     size_t (*msm_scratch_bytes)(const struct backend *be, size_t len);
     /*
      * start and finish: NULL, or the two parts of groth16_sums by a backend that does all of them itself; counts are checked
@@ -49,7 +65,7 @@ struct backend_ops {
     /* NULL, or in place of finish by what is no prover: the proof itself. */
     int (*finish_proof)(struct backend *be, struct groth16_ticket *ticket, uint8_t proof[192],
                         struct errmsg *err);
-    /* Whether start takes tickets with a compact witness. */
+    /* Whether it proves compact witnesses: start takes tickets with one, or there are sum_g1 and sum_g2. */
     bool takes_compact;
     /* NULL, or takes what proofs over these parameters need, which start does unasked the first time: of compact witnesses of
      * `circuit`, of expanded ones where that is NULL. No ticket is open. progress may be NULL. */
@@ -63,6 +79,11 @@ struct backend_ops {
     int (*pin)(struct backend *be, void *memory, size_t bytes, struct errmsg *err);
     void (*unpin)(struct backend *be, void *memory);
     void (*destroy)(struct backend *be);
+    /* Sums over the points that a compact witness asks for. NULL beside start. */
+    int (*sum_g1)(struct backend *be, g1_t *out, const g1_affine_t *points,
+                  const struct msm_terms *terms, struct errmsg *err);
+    int (*sum_g2)(struct backend *be, g2_t *out, const g2_affine_t *points,
+                  const struct msm_terms *terms, struct errmsg *err);
 };
 
 /* First member of every backend's own struct. */
@@ -72,7 +93,8 @@ struct backend {
     /* Proofs that may be begun and not finished at a time; of more than one, one may be in start and the others in finish, on
      * threads of their own. 0 is 1. */
     unsigned tickets;
-    uint32_t stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
+    uint32_t
+        stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
     struct arena *scratch;     /* borrowed, or own_scratch; NULL: made when it is needed */
     struct arena *own_scratch; /* goes with the backend */
 };

@@ -55,8 +55,14 @@ static void vectors_run(struct backend *be, struct vectors *v,
     workers_run(be->workers, (v->len + CHUNK - 1) / CHUNK, body, v);
 }
 
+/* The rows' values over the domain. */
+struct rows {
+    uint32_t log2_domain;
+    fr_t *a, *b, *c;
+};
+
 /* a and b become values on the coset, c coefficients. */
-static int transform_rows(struct backend *be, struct assignment *w, fr_t *c, struct errmsg *err)
+static int transform_rows(struct backend *be, const struct rows *w, struct errmsg *err)
 {
     uint32_t log2_len = w->log2_domain;
     int ret = be->ops->ntt(be, w->a, log2_len, NTT_INVERSE, err);
@@ -68,7 +74,7 @@ static int transform_rows(struct backend *be, struct assignment *w, fr_t *c, str
     if (ret == 0)
         ret = be->ops->ntt(be, w->b, log2_len, NTT_COSET, err);
     if (ret == 0)
-        ret = be->ops->ntt(be, c, log2_len, NTT_INVERSE, err);
+        ret = be->ops->ntt(be, w->c, log2_len, NTT_INVERSE, err);
     return ret;
 }
 
@@ -83,14 +89,14 @@ static fr_t vanishing_inverse(uint32_t log2_domain)
     return z;
 }
 
-/* The coefficients of h come to stand in w->a; w->b is overwritten. */
-static int compute_h(struct backend *be, struct assignment *w, fr_t *c, struct errmsg *err)
+/* The coefficients of h come to stand in w->a; w->b is overwritten, w->c is room for c. */
+static int compute_h(struct backend *be, const struct rows *w, struct errmsg *err)
 {
     size_t m = (size_t)1 << w->log2_domain;
-    struct vectors v = {.out = c, .x = w->a, .y = w->b, .len = m};
+    struct vectors v = {.out = w->c, .x = w->a, .y = w->b, .len = m};
 
     vectors_run(be, &v, multiply_chunk);
-    int ret = transform_rows(be, w, c, err);
+    int ret = transform_rows(be, w, err);
     if (ret < 0)
         return ret;
     v.out = w->a;
@@ -99,7 +105,7 @@ static int compute_h(struct backend *be, struct assignment *w, fr_t *c, struct e
     if (ret < 0)
         return ret;
     v = (struct vectors){
-        .out = w->a, .x = w->a, .y = c, .len = m, .factor = vanishing_inverse(w->log2_domain)};
+        .out = w->a, .x = w->a, .y = w->c, .len = m, .factor = vanishing_inverse(w->log2_domain)};
     vectors_run(be, &v, subtract_scale_chunk);
     /* h has degree m - 2 at most, whatever the assignment: else a transform was wrong. */
     if (!fr_is_zero(&w->a[m - 1]))
@@ -196,6 +202,43 @@ static int sum_variables(struct backend *be, const struct srs *srs, const struct
     return ret;
 }
 
+/* The terms of queries a and b: all values that have a point there, and the bits. */
+static struct msm_terms dense_terms(const struct compact *w, const uint32_t *points,
+                                    const uint64_t *density, const uint32_t *rank,
+                                    uint32_t n_inputs)
+{
+    return (struct msm_terms){.scalars = w->values,
+                              .point_of = points,
+                              .len = w->circuit->n_values,
+                              .ones = w->bits,
+                              .dense = density,
+                              .rank = rank,
+                              .ones_len = w->circuit->n_aux,
+                              .first = n_inputs};
+}
+
+/* The same sums from a compact witness. Query l has a point for every aux variable. */
+static int sum_compact(struct backend *be, const struct srs *srs, const struct compact *w,
+                       struct groth16_sums *out, struct errmsg *err)
+{
+    const struct circuit *c = w->circuit;
+    const struct msm_terms l = {.scalars = w->values + c->n_inputs,
+                                .point_of = c->value_aux,
+                                .len = c->n_values - c->n_inputs,
+                                .ones = w->bits,
+                                .ones_len = c->n_aux},
+                           a = dense_terms(w, c->a_points, c->a_density, c->a_rank, c->n_inputs),
+                           b = dense_terms(w, c->b_points, c->b_density, c->b_rank,
+                                           CIRCUIT_B_INPUTS);
+
+    int ret = be->ops->sum_g1(be, &out->l, srs->l, &l, err);
+    if (ret == 0)
+        ret = be->ops->sum_g1(be, &out->a, srs->a, &a, err);
+    if (ret == 0)
+        ret = be->ops->sum_g1(be, &out->b_g1, srs->b_g1, &b, err);
+    return ret == 0 ? be->ops->sum_g2(be, &out->b_g2, srs->b_g2, &b, err) : ret;
+}
+
 static double now_ms(void)
 {
     struct timespec t;
@@ -211,7 +254,21 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* First c beside a and b, then the gathered scalars and what a sum needs. */
+/* Of an expanded witness: first c beside a and b, then the gathered scalars and what a sum needs. */
+static size_t expanded_scratch_bytes(const struct srs_counts *n, size_t sum)
+{
+    return larger(arena_carved_bytes((n->h + 1) * sizeof(fr_t)),
+                  arena_carved_bytes(larger(n->a, n->b) * sizeof(fr_t)) + sum);
+}
+
+/* Of a compact one: first a, b and c, then h in place of a and what the sum over it needs. */
+static size_t compact_scratch_bytes(const struct srs_counts *n, size_t sum)
+{
+    size_t vector = arena_carved_bytes((n->h + 1) * sizeof(fr_t));
+
+    return vector + larger(2 * vector, sum);
+}
+
 size_t groth16_scratch_bytes(const struct backend *be, const struct srs_counts *n)
 {
     size_t longest = larger(larger(n->h, n->l), larger(n->a, n->b)), sum = 0;
@@ -220,17 +277,23 @@ size_t groth16_scratch_bytes(const struct backend *be, const struct srs_counts *
         return 0;
     if (be->ops->msm_scratch_bytes)
         sum = be->ops->msm_scratch_bytes(be, longest);
-    return larger(arena_carved_bytes((n->h + 1) * sizeof(fr_t)),
-                  arena_carved_bytes(larger(n->a, n->b) * sizeof(fr_t)) + sum);
+    return larger(expanded_scratch_bytes(n, sum),
+                  be->ops->takes_compact ? compact_scratch_bytes(n, sum) : 0);
+}
+
+static int reserve_scratch(struct backend *be, const struct srs *srs, struct errmsg *err)
+{
+    const struct srs_counts n = {
+        .h = srs->h_len, .l = srs->l_len, .a = srs->a_len, .b = srs->b_len};
+    size_t bytes = groth16_scratch_bytes(be, &n);
+
+    return bytes ? backend_reserve(be, bytes, err) : 0;
 }
 
 int groth16_prepare(struct backend *be, const struct srs *srs, backend_progress progress,
                     void *progress_ctx, struct errmsg *err)
 {
-    const struct srs_counts n = {
-        .h = srs->h_len, .l = srs->l_len, .a = srs->a_len, .b = srs->b_len};
-    size_t bytes = groth16_scratch_bytes(be, &n);
-    int ret = bytes ? backend_reserve(be, bytes, err) : 0;
+    int ret = reserve_scratch(be, srs, err);
 
     if (ret == 0 && be->ops->load)
         ret = be->ops->load(be, srs, NULL, progress, progress_ctx, err);
@@ -253,6 +316,8 @@ int groth16_prepare_compact(struct backend *be, const struct srs *srs,
 {
     int ret = check_compact(be, srs, circuit, err);
 
+    if (ret == 0)
+        ret = reserve_scratch(be, srs, err);
     if (ret == 0 && be->ops->load)
         ret = be->ops->load(be, srs, circuit, progress, progress_ctx, err);
     return ret;
@@ -260,19 +325,46 @@ int groth16_prepare_compact(struct backend *be, const struct srs *srs,
 
 /* ---- the two steps ---- */
 
-/* h, and the sum over it. */
-static int start(struct groth16_ticket *t, struct errmsg *err)
+/* h, and the sum over it. What is carved from `mark` on is given back in between. */
+static int start_rows(struct groth16_ticket *t, const struct rows *rows, size_t mark,
+                      struct errmsg *err)
 {
     struct backend *be = t->be;
-    size_t mark = arena_mark(be->scratch);
     double begin = now_ms();
+    int ret = compute_h(be, rows, err);
 
-    fr_t *c = arena_carve(be->scratch, sizeof(*c) << t->w->log2_domain);
-    int ret = compute_h(be, t->w, c, err);
     arena_rewind(be->scratch, mark);
     t->transform_ms = now_ms() - begin;
     if (ret == 0)
-        ret = be->ops->msm_g1(be, &t->sums.h, t->srs->h, t->w->a, t->srs->h_len, err);
+        ret = be->ops->msm_g1(be, &t->sums.h, t->srs->h, rows->a, t->srs->h_len, err);
+    return ret;
+}
+
+/* groth16_prepare saw to the scratch. */
+static int start(struct groth16_ticket *t, struct errmsg *err)
+{
+    struct arena *scratch = t->be->scratch;
+    struct rows rows = {.log2_domain = t->w->log2_domain, .a = t->w->a, .b = t->w->b};
+    size_t mark = arena_mark(scratch);
+
+    rows.c = arena_carve(scratch, sizeof(fr_t) << rows.log2_domain);
+    return start_rows(t, &rows, mark, err);
+}
+
+/* The rows' values are in scratch memory too, and a, which becomes h, stays for its sum. */
+static int start_compact(struct groth16_ticket *t, struct errmsg *err)
+{
+    struct arena *scratch = t->be->scratch;
+    struct rows rows = {.log2_domain = t->compact->circuit->log2_domain};
+    size_t bytes = sizeof(fr_t) << rows.log2_domain, first = arena_mark(scratch);
+
+    rows.a = arena_carve(scratch, bytes);
+    size_t mark = arena_mark(scratch);
+    rows.b = arena_carve(scratch, bytes);
+    rows.c = arena_carve(scratch, bytes);
+    compact_all_rows(t->compact, t->be->workers, rows.a, rows.b);
+    int ret = start_rows(t, &rows, mark, err);
+    arena_rewind(scratch, first);
     return ret;
 }
 
@@ -297,12 +389,13 @@ int groth16_prove_start_compact(struct backend *be, const struct srs *srs, const
                                 struct groth16_ticket *ticket, struct errmsg *err)
 {
     double begin = now_ms();
-    int ret = check_compact(be, srs, w->circuit, err);
+    int ret = be->ops->start ? check_compact(be, srs, w->circuit, err)
+                             : groth16_prepare_compact(be, srs, w->circuit, NULL, NULL, err);
 
     if (ret < 0)
         return ret;
     *ticket = (struct groth16_ticket){.be = be, .srs = srs, .compact = w};
-    ret = be->ops->start(be, ticket, err);
+    ret = be->ops->start ? be->ops->start(be, ticket, err) : start_compact(ticket, err);
     ticket->start_ms = now_ms() - begin;
     return ret;
 }
@@ -311,9 +404,14 @@ int groth16_prove_start_compact(struct backend *be, const struct srs *srs, const
 static int finish_sums(struct groth16_ticket *t, struct errmsg *err)
 {
     double begin = now_ms();
-    int ret = t->be->ops->finish ? t->be->ops->finish(t->be, t, err)
-                                 : sum_variables(t->be, t->srs, t->w, &t->sums, err);
+    int ret;
 
+    if (t->be->ops->finish)
+        ret = t->be->ops->finish(t->be, t, err);
+    else if (t->compact)
+        ret = sum_compact(t->be, t->srs, t->compact, &t->sums, err);
+    else
+        ret = sum_variables(t->be, t->srs, t->w, &t->sums, err);
     t->finish_ms = now_ms() - begin;
     return ret;
 }

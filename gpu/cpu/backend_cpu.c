@@ -48,37 +48,51 @@ static size_t cpu_msm_scratch_bytes(const struct backend *be, size_t len)
     return msm_scratch_bytes(&group_g2, len, workers_count(be->workers)); /* the larger points */
 }
 
-static int run_msm(struct backend *be, struct msm_task *task, union point *out, struct errmsg *err)
+static int run_msm(struct backend *be, const struct group *group, const void *points,
+                   const struct msm_terms *terms, union point *out, struct errmsg *err)
 {
-    int ret = backend_reserve(be, cpu_msm_scratch_bytes(be, task->len), err);
+    int ret = backend_reserve(be, cpu_msm_scratch_bytes(be, terms->len), err);
+    const struct msm_task task = {.group = group,
+                                  .workers = be->workers,
+                                  .scratch = be->scratch,
+                                  .bases = points,
+                                  .terms = *terms};
 
-    task->workers = be->workers;
-    task->scratch = be->scratch;
-    return ret < 0 ? ret : msm_run(task, out, err);
+    return ret < 0 ? ret : msm_run(&task, out, err);
 }
 
-static int cpu_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases, const fr_t *scalars,
-                      size_t len, struct errmsg *err)
+static int cpu_sum_g1(struct backend *be, g1_t *out, const g1_affine_t *points,
+                      const struct msm_terms *terms, struct errmsg *err)
 {
-    struct msm_task task = {.group = &group_g1, .bases = bases, .scalars = scalars, .len = len};
     union point sum;
-    int ret = run_msm(be, &task, &sum, err);
+    int ret = run_msm(be, &group_g1, points, terms, &sum, err);
 
     if (ret == 0)
         *out = sum.g1;
     return ret;
 }
 
-static int cpu_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, const fr_t *scalars,
-                      size_t len, struct errmsg *err)
+static int cpu_sum_g2(struct backend *be, g2_t *out, const g2_affine_t *points,
+                      const struct msm_terms *terms, struct errmsg *err)
 {
-    struct msm_task task = {.group = &group_g2, .bases = bases, .scalars = scalars, .len = len};
     union point sum;
-    int ret = run_msm(be, &task, &sum, err);
+    int ret = run_msm(be, &group_g2, points, terms, &sum, err);
 
     if (ret == 0)
         *out = sum.g2;
     return ret;
+}
+
+static int cpu_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases, const fr_t *scalars,
+                      size_t len, struct errmsg *err)
+{
+    return cpu_sum_g1(be, out, bases, &(struct msm_terms){.scalars = scalars, .len = len}, err);
+}
+
+static int cpu_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, const fr_t *scalars,
+                      size_t len, struct errmsg *err)
+{
+    return cpu_sum_g2(be, out, bases, &(struct msm_terms){.scalars = scalars, .len = len}, err);
 }
 
 static void cpu_destroy(struct backend *be)
@@ -96,7 +110,10 @@ static const struct backend_ops cpu_ops = {
     .msm_g2 = cpu_msm_g2,
     .msm_scratch_bytes = cpu_msm_scratch_bytes,
     .load = cpu_load,
+    .takes_compact = true,
     .destroy = cpu_destroy,
+    .sum_g1 = cpu_sum_g1,
+    .sum_g2 = cpu_sum_g2,
 };
 
 int backend_cpu_create(struct workers *workers, struct backend **out, struct errmsg *err)

@@ -14,6 +14,7 @@
 
 #include "gpu/cpu/bucket_sum.h"
 #include "gpu/cpu/digits.h"
+#include "numa/circuit/circuit.h"
 
 #define CHUNK 16384 /* scalars that are classified at a time */
 /* Scalars through the windows at a time: 36 bytes each, and 8 more for each thread. */
@@ -51,8 +52,7 @@ struct msm {
     struct workers *workers;
     struct arena *scratch;
     const void *bases;
-    const fr_t *scalars;
-    size_t len;
+    struct msm_terms terms;
     fr_t one, minus_one;
     struct sorter *sorters; /* one a thread */
     size_t batch;           /* additions that share an inversion */
@@ -83,9 +83,17 @@ unsigned msm_window_bits(size_t len)
     return best;
 }
 
-static enum kind scalar_kind(const struct msm *m, const fr_t *s)
+/* The base of scalar `i`. */
+static inline uint32_t base_of(const struct msm *m, size_t i)
 {
-    if (fr_is_zero(s))
+    return m->terms.point_of ? m->terms.point_of[i] : (uint32_t)i;
+}
+
+static enum kind scalar_kind(const struct msm *m, size_t i)
+{
+    const fr_t *s = &m->terms.scalars[i];
+
+    if (fr_is_zero(s) || base_of(m, i) == MSM_NO_POINT)
         return KIND_ZERO;
     return fr_equal(s, &m->one) || fr_equal(s, &m->minus_one) ? KIND_UNIT : KIND_WIDE;
 }
@@ -93,11 +101,11 @@ static enum kind scalar_kind(const struct msm *m, const fr_t *s)
 static void chunk_count(void *ctx, size_t chunk, unsigned thread)
 {
     struct msm *m = ctx;
-    size_t end = min_size(m->len, (chunk + 1) * CHUNK);
+    size_t end = min_size(m->terms.len, (chunk + 1) * CHUNK);
 
     (void)thread;
     for (size_t i = chunk * CHUNK; i < end; i++)
-        m->wide_counts[chunk] += scalar_kind(m, &m->scalars[i]) == KIND_WIDE;
+        m->wide_counts[chunk] += scalar_kind(m, i) == KIND_WIDE;
 }
 
 static void recode(const struct digits *d, struct recoded *out, const fr_t *s)
@@ -117,26 +125,60 @@ static void units_add(const struct msm *m, struct unit_sum *u)
     u->len = 0;
 }
 
+static inline void units_put(const struct msm *m, struct unit_sum *u, base_ref ref)
+{
+    u->refs[u->len++] = ref;
+    if (u->len == m->batch)
+        units_add(m, u);
+}
+
+/* The bases of the ones in a word, whose first dense variable has base `base`. */
+static void put_ones(const struct msm *m, struct unit_sum *u, uint64_t ones, uint64_t dense,
+                     uint32_t base)
+{
+    for (ones &= dense; ones; ones &= ones - 1) {
+        const uint64_t below = (ones & -ones) - 1;
+        units_put(m, u, base_ref_make(base + (uint32_t)__builtin_popcountll(dense & below), false));
+    }
+}
+
+_Static_assert(CHUNK / 64 % CIRCUIT_RANK_WORDS == 0, "a chunk begins where there is a rank");
+
+/* Adds up the points that the bitmap picks, a chunk of variables at a time. */
+static void chunk_ones(void *ctx, size_t chunk, unsigned thread)
+{
+    struct msm *m = ctx;
+    const struct msm_terms *t = &m->terms;
+    const size_t first = chunk * (CHUNK / 64),
+                 end = min_size(first + CHUNK / 64, (t->ones_len + 63) / 64);
+    uint32_t base =
+        t->dense ? t->first + t->rank[first / CIRCUIT_RANK_WORDS] : (uint32_t)(first * 64);
+
+    for (size_t word = first; word < end; word++) {
+        const uint64_t dense = t->dense ? t->dense[word] : UINT64_MAX;
+        put_ones(m, &m->sorters[thread].units, t->ones[word], dense, base);
+        base += (uint32_t)__builtin_popcountll(dense);
+    }
+}
+
 /* Gathers the wide scalars of a chunk, and adds up the points of its units. */
 static void chunk_take(void *ctx, size_t item, unsigned thread)
 {
     struct msm *m = ctx;
     struct unit_sum *units = &m->sorters[thread].units;
-    size_t chunk = m->chunk_begin + item, end = min_size(m->len, (chunk + 1) * CHUNK);
+    size_t chunk = m->chunk_begin + item, end = min_size(m->terms.len, (chunk + 1) * CHUNK);
     uint32_t at = m->wide_counts[chunk];
 
     for (size_t i = chunk * CHUNK; i < end; i++) {
-        const fr_t *s = &m->scalars[i];
-        switch (scalar_kind(m, s)) {
+        const fr_t *s = &m->terms.scalars[i];
+        switch (scalar_kind(m, i)) {
         case KIND_ZERO:
             break;
         case KIND_UNIT:
-            units->refs[units->len++] = base_ref_make(i, !fr_equal(s, &m->one));
-            if (units->len == m->batch)
-                units_add(m, units);
+            units_put(m, units, base_ref_make(base_of(m, i), !fr_equal(s, &m->one)));
             break;
         case KIND_WIDE:
-            m->wide_index[at] = (uint32_t)i;
+            m->wide_index[at] = base_of(m, i);
             recode(&m->digits, &m->wide[at++], s);
             break;
         }
@@ -356,15 +398,16 @@ int msm_run(const struct msm_task *task, union point *out, struct errmsg *err)
                     .workers = task->workers,
                     .scratch = task->scratch,
                     .bases = task->bases,
-                    .scalars = task->scalars,
-                    .len = task->len};
-    size_t chunks = (m.len + CHUNK - 1) / CHUNK;
+                    .terms = task->terms};
+    const size_t len = m.terms.len, ones_len = m.terms.ones_len, chunks = (len + CHUNK - 1) / CHUNK;
     union point sum = {0};
 
-    if (m.len > MSM_LEN_MAX)
-        return errmsg_set(err, -EINVAL, "%zu points in one sum: too many", m.len);
+    if (len > MSM_LEN_MAX || ones_len > MSM_LEN_MAX)
+        return errmsg_set(err, -EINVAL, "%zu points in one sum: too many",
+                          len > ones_len ? len : ones_len);
     int ret = msm_init(&m, chunks);
     if (ret == 0) {
+        workers_run(m.workers, (ones_len + CHUNK - 1) / CHUNK, chunk_ones, &m);
         workers_run(m.workers, chunks, chunk_count, &m);
         ret = slabs_run(&m, chunks, &sum);
     }
@@ -377,5 +420,5 @@ int msm_run(const struct msm_task *task, union point *out, struct errmsg *err)
     if (ret == 0)
         *out = sum;
     msm_fini(&m);
-    return ret ? errmsg_set(err, ret, "no memory for a sum of %zu points", m.len) : 0;
+    return ret ? errmsg_set(err, ret, "no memory for a sum of %zu points", len) : 0;
 }

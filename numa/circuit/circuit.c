@@ -9,7 +9,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "numa/circuit/circuit_builder.h"
 #include "numa/circuit/circuit_plan.h"
@@ -408,6 +410,28 @@ int circuit_create(const struct sector_size *size, struct circuit **out, struct 
     return ret < 0 ? errmsg_set(err, ret, "no memory for the circuit of %s", size->name) : 0;
 }
 
+#define SIZES_MAX 16
+
+static struct {
+    pthread_mutex_t lock;
+    struct circuit *by_size[SIZES_MAX]; /* guarded by lock; set once */
+} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int circuit_of_size(const struct sector_size *size, const struct circuit **out, struct errmsg *err)
+{
+    const size_t index = (size_t)(size - sector_sizes);
+    int ret = 0;
+
+    assert(index < SIZES_MAX);
+    pthread_mutex_lock(&shared.lock);
+    if (!shared.by_size[index])
+        ret = circuit_create(size, &shared.by_size[index], err);
+    if (ret == 0)
+        *out = shared.by_size[index];
+    pthread_mutex_unlock(&shared.lock);
+    return ret;
+}
+
 void circuit_destroy(struct circuit *c)
 {
     if (!c)
@@ -425,6 +449,8 @@ void circuit_destroy(struct circuit *c)
     free(c->b_density);
     free(c->a_rank);
     free(c->b_rank);
+    free(c->a_points);
+    free(c->b_points);
     circuit_plan_destroy(c->plan);
     free(c);
 }
@@ -435,7 +461,8 @@ size_t circuit_bytes(const struct circuit *c)
     size_t bytes =
         sizeof(*c) + c->n_coeffs * sizeof(fr_t) + c->n_templates * sizeof(struct circuit_template) +
         c->n_instances * sizeof(struct circuit_instance) +
-        c->n_bases * sizeof(struct circuit_base) + (c->n_values - c->n_inputs) * sizeof(uint32_t) +
+        c->n_bases * sizeof(struct circuit_base) +
+        (3 * (size_t)c->n_values - c->n_inputs) * sizeof(uint32_t) +
         2 * (c->aux_words * sizeof(uint64_t) + (blocks + 1) * sizeof(uint32_t));
 
     for (int side = 0; side < CIRCUIT_SIDES; side++)

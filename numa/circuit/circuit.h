@@ -120,13 +120,26 @@ struct circuit {
     /* Bits set before word CIRCUIT_RANK_WORDS * i of the densities; one more than there are such blocks, the last is the total. */
     uint32_t *a_rank, *b_rank;
 
+    /* By value, inputs too: the index of its point in query a, and in b_g1 and b_g2; CIRCUIT_NO_POINT where it has none. */
+    uint32_t *a_points, *b_points;
+
     struct circuit_offsets offsets;
     struct circuit_plan *plan; /* circuit_plan.h */
 };
 #define CIRCUIT_RANK_WORDS 8
 #define CIRCUIT_B_INPUTS 1 /* inputs that occur in B: ONE */
+#define CIRCUIT_NO_POINT UINT32_MAX
+
+static inline uint32_t circuit_aux_words(uint32_t n_aux)
+{
+    return (uint32_t)(((uint64_t)n_aux + 63) / 64) + 1;
+}
 
 struct cs_sink;
+
+/* The circuit of one of the ten sizes, shared by all who ask; the first to ask waits while it is made. It stays for the
+ * life of the process. Returns 0 with *out set, or -ENOMEM. */
+int circuit_of_size(const struct sector_size *size, const struct circuit **out, struct errmsg *err);
 
 /* Makes the circuit of a size: half a second and less than 96 MB for the largest. Returns 0 with *out set (end it with
  * circuit_destroy), or -ENOMEM. */

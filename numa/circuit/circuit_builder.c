@@ -420,6 +420,19 @@ static void rank(uint32_t *out, const uint64_t *density, uint32_t words)
     *out = n;
 }
 
+static void list_points(uint32_t *points, const struct circuit *c, const uint64_t *density,
+                        const uint32_t *rank, uint32_t n_inputs)
+{
+    for (uint32_t i = 0; i < c->n_inputs; i++)
+        points[i] = i < n_inputs ? i : CIRCUIT_NO_POINT;
+    for (uint32_t i = c->n_inputs; i < c->n_values; i++) {
+        const uint32_t aux = c->value_aux[i - c->n_inputs];
+        points[i] = density[aux / 64] >> (aux % 64) & 1
+                        ? n_inputs + circuit_density_rank(density, rank, aux)
+                        : CIRCUIT_NO_POINT;
+    }
+}
+
 static int derive(struct circuit *c, const struct recorded *recorded)
 {
     const uint32_t blocks = (c->aux_words + CIRCUIT_RANK_WORDS - 1) / CIRCUIT_RANK_WORDS;
@@ -429,13 +442,18 @@ static int derive(struct circuit *c, const struct recorded *recorded)
     c->b_density = calloc(c->aux_words, sizeof(*c->b_density));
     c->a_rank = malloc((blocks + 1) * sizeof(*c->a_rank));
     c->b_rank = malloc((blocks + 1) * sizeof(*c->b_rank));
-    if (!c->value_aux || !c->a_density || !c->b_density || !c->a_rank || !c->b_rank)
+    c->a_points = malloc(c->n_values * sizeof(*c->a_points));
+    c->b_points = malloc(c->n_values * sizeof(*c->b_points));
+    if (!c->value_aux || !c->a_density || !c->b_density || !c->a_rank || !c->b_rank ||
+        !c->a_points || !c->b_points)
         return -ENOMEM;
     list_values(c, recorded);
     for (uint32_t i = 0; i < c->n_instances; i++)
         mark_instance(c, &c->instances[i], &recorded[c->instances[i].template_index]);
     rank(c->a_rank, c->a_density, c->aux_words);
     rank(c->b_rank, c->b_density, c->aux_words);
+    list_points(c->a_points, c, c->a_density, c->a_rank, c->n_inputs);
+    list_points(c->b_points, c, c->b_density, c->b_rank, CIRCUIT_B_INPUTS);
     return 0;
 }
 
@@ -470,12 +488,13 @@ int builder_finish(struct builder *b, const struct circuit_offsets *offsets, str
     if (b->failed)
         return -ENOMEM;
     assert(b->here.n_inputs == n.inputs && b->here.n_aux == n.aux && b->here.n_rows == n.rows);
+    assert(b->values_here == n.values);
     c->n_inputs = n.inputs;
     c->n_aux = n.aux;
     c->n_rows = n.rows;
     c->log2_domain = n.log2_domain;
     c->n_values = b->values_here;
-    c->aux_words = (uint32_t)words_of(n.aux) + 1;
+    c->aux_words = circuit_aux_words(n.aux);
     c->offsets = *offsets;
     if (derive(c, b->recorded.at) < 0 || circuit_plan_create(c, &c->plan) < 0)
         return -ENOMEM;

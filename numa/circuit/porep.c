@@ -10,9 +10,9 @@
 
 #include "numa/circuit/poseidon_gadget.h"
 
-/* Counters of a part of the circuit. */
+/* Counters of a part of the circuit; `bits` of the aux are bits. */
 struct counts {
-    uint64_t rows, aux;
+    uint64_t rows, aux, bits;
 };
 
 /* porep-circuit 3.7: as many rows as variables. */
@@ -32,7 +32,11 @@ static struct counts level_counts(uint32_t arity)
                                                      : arity == 4 ? 2 + 8
                                                                   : 1 + 2);
 
-    return (struct counts){.rows = emitted, .aux = emitted + arity - 1};
+    return (struct counts){.rows = emitted,
+                           .aux = emitted + arity - 1,
+                           .bits = arity == 8   ? 3 + 2
+                                   : arity == 4 ? 2
+                                                : 1};
 }
 
 /* An inclusion in tree C or R. */
@@ -44,6 +48,7 @@ static struct counts path_counts(const struct sector_size *size)
         const struct counts c = level_counts(sector_path_arity(size, level));
         sum.rows += c.rows;
         sum.aux += c.aux;
+        sum.bits += c.bits;
     }
     return sum;
 }
@@ -61,12 +66,16 @@ static struct counts challenge_counts(const struct sector_size *size)
         .aux = 1 + 45335 * (uint64_t)size->log2_nodes +
                PARENTS * (size->layers + column + path.aux) + 64 + (DRG_PARENTS * 255 + 521749) +
                upper * (PARENTS * 255 + 521749) + 1 + path.aux + column + path.aux,
+        /* A level of tree D has four values, a label one. */
+        .bits = 45331 * (uint64_t)size->log2_nodes + (PARENTS + 2) * path.bits + 64 +
+                (DRG_PARENTS * 255 + 521748) + upper * (PARENTS * 255 + 521748),
     };
 }
 
 #define HEADER_ROWS 571
 #define HEADER_AUX 571
 #define HEADER_INPUTS 4
+#define HEADER_BITS 255
 
 void porep_challenge_start(const struct sector_size *size, uint32_t i, struct cs *at)
 {
@@ -84,6 +93,8 @@ void porep_counts(const struct sector_size *size, struct porep_counts *out)
     porep_challenge_start(size, size->challenges, &end);
     out->inputs = end.n_inputs;
     out->aux = end.n_aux;
+    out->values = (uint32_t)(end.n_inputs + end.n_aux - HEADER_BITS -
+                             size->challenges * challenge_counts(size).bits);
     out->constraints = end.n_rows;
     out->rows = end.n_rows + end.n_inputs;
     out->log2_domain = 0;

@@ -15,6 +15,7 @@
 /* Exact counts of a size's circuit (porep-circuit 7.2). rows = constraints + inputs. */
 struct porep_counts {
     uint32_t inputs, aux; /* inputs with ONE */
+    uint32_t values;      /* inputs, and the aux variables that are no bits */
     uint64_t constraints, rows;
     uint32_t log2_domain;
 };

@@ -26,7 +26,7 @@ static int sum(void *ctx)
 {
     const struct summing *s = ctx;
     struct msm_task task = {
-        .group = s->group, .bases = s->bases, .scalars = s->scalars, .len = LEN};
+        .group = s->group, .bases = s->bases, .terms = {.scalars = s->scalars, .len = LEN}};
     struct arena_options opt = {.node = ARENA_ANY_NODE};
     union point out;
     int ret = workers_create(s->threads, &task.workers, NULL);

@@ -13,7 +13,7 @@
 #include "gpu/groth16.h"
 #include "gpu/setup.h"
 #include "numa/circuit/c1_reader.h"
-#include "numa/circuit/witness.h"
+#include "numa/circuit/compact.h"
 #include "tests/lib/bench.h"
 #include "tests/lib/vectors.h"
 
@@ -37,7 +37,7 @@ static struct times now(void)
 static const char *const stages[] = {"witness",     "transform 1", "transform 2", "transform 3",
                                      "transform 4", "transform 5", "transform 6", "sum h",
                                      "sum l",       "sum a",       "sum b, G1",   "sum b, G2",
-                                     "rest",        "all"};
+                                     "rows, rest",  "all"};
 #define STAGES ARRAY_LEN(stages)
 #define STAGE_REST (STAGES - 2)
 #define STAGE_ALL (STAGES - 1)
@@ -81,33 +81,49 @@ static int timed_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases,
     return ret;
 }
 
-static int timed_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases,
-                        const fr_t *scalars, size_t len, struct errmsg *err)
+static int timed_sum_g1(struct backend *be, g1_t *out, const g1_affine_t *points,
+                        const struct msm_terms *terms, struct errmsg *err)
 {
     struct backend *inner = ((struct timed *)be)->inner;
     struct times start = now();
-    int ret = inner->ops->msm_g2(inner, out, bases, scalars, len, err);
+    int ret = inner->ops->sum_g1(inner, out, points, terms, err);
 
     stage_end(start);
     return ret;
 }
 
-static const struct backend_ops timed_ops = {
-    .name = "timed", .ntt = timed_ntt, .msm_g1 = timed_msm_g1, .msm_g2 = timed_msm_g2};
+static int timed_sum_g2(struct backend *be, g2_t *out, const g2_affine_t *points,
+                        const struct msm_terms *terms, struct errmsg *err)
+{
+    struct backend *inner = ((struct timed *)be)->inner;
+    struct times start = now();
+    int ret = inner->ops->sum_g2(inner, out, points, terms, err);
+
+    stage_end(start);
+    return ret;
+}
+
+static const struct backend_ops timed_ops = {.name = "timed",
+                                             .ntt = timed_ntt,
+                                             .msm_g1 = timed_msm_g1,
+                                             .takes_compact = true,
+                                             .sum_g1 = timed_sum_g1,
+                                             .sum_g2 = timed_sum_g2};
 
 static int prove_once(const struct c1 *c1, const struct srs *srs, struct timed *be,
-                      struct errmsg *err)
+                      struct compact *w, struct errmsg *err)
 {
-    struct assignment *w = NULL;
-    struct proof proof;
+    struct groth16_ticket ticket;
+    uint8_t proof[PROOF_BYTES];
     struct times start = now(), sum = {0};
 
     stage = 0;
-    int ret = witness_assign(c1, 0, be->base.workers, &w, err);
+    int ret = compact_make(w, c1, 0, be->base.workers, err);
     stage_end(start);
     if (ret == 0)
-        ret = groth16_prove(&be->base, srs, w, &proof, err);
-    assignment_destroy(w);
+        ret = groth16_prove_start_compact(&be->base, srs, w, &ticket, err);
+    if (ret == 0)
+        ret = groth16_prove_finish(&ticket, proof, err);
     struct times end = now();
     for (size_t i = 0; i < STAGE_REST; i++) {
         sum.wall += samples[i][run].wall;
@@ -216,6 +232,8 @@ int main(int argc, char **argv)
     struct timed be = {.base = {.ops = &timed_ops}};
     struct srs *srs = NULL;
     struct c1 *c1 = NULL;
+    const struct circuit *circuit = NULL;
+    struct compact *w = NULL;
     struct errmsg err = {""};
     double reference[BENCH_RUNS] = {0};
 
@@ -228,11 +246,15 @@ int main(int argc, char **argv)
     if (ret == 0)
         ret = setup(dir, workers, &srs, &c1, &err);
     if (ret == 0)
+        ret = circuit_of_size(c1_size(c1), &circuit, &err);
+    if (ret == 0)
+        ret = compact_create(circuit, &w, &err);
+    if (ret == 0)
         ret = backend_cpu_create(workers, &be.inner, &err);
     be.base.workers = workers;
     bench_calibrate();
     for (run = 0; ret == 0 && run < BENCH_RUNS; run++) {
-        ret = prove_once(c1, srs, &be, &err);
+        ret = prove_once(c1, srs, &be, w, &err);
         reference[run] = reference_prove(srs->path);
     }
     if (ret == 0) {
@@ -242,6 +264,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_prove: %s\n", err.text);
     }
     backend_destroy(be.inner);
+    backend_fini(&be.base);
+    compact_destroy(w);
     c1_destroy(c1);
     srs_close(srs);
     workers_destroy(workers);

@@ -67,34 +67,93 @@ static int naive_ntt(struct backend *be, fr_t *v, uint32_t log2_len, enum ntt_ki
     return 0;
 }
 
+/* The point of variable `i`, counted one by one; false when it has none. */
+static bool point_of_variable(const struct msm_terms *t, size_t i, size_t *point)
+{
+    *point = i;
+    if (!t->dense)
+        return true;
+    *point = t->first;
+    for (size_t k = 0; k < i; k++)
+        *point += t->dense[k / 64] >> (k % 64) & 1;
+    return t->dense[i / 64] >> (i % 64) & 1;
+}
+
+/* Calls `add` for every point and its scalar. */
+static void each_term(const struct msm_terms *t,
+                      void (*add)(void *ctx, size_t point, const fr_t *s), void *ctx)
+{
+    const fr_t one = fr_from_u64(1);
+    size_t point;
+
+    for (size_t i = 0; i < t->len; i++)
+        if (!t->point_of || t->point_of[i] != MSM_NO_POINT)
+            add(ctx, t->point_of ? t->point_of[i] : i, &t->scalars[i]);
+    for (size_t i = 0; i < t->ones_len; i++)
+        if ((t->ones[i / 64] >> (i % 64) & 1) && point_of_variable(t, i, &point))
+            add(ctx, point, &one);
+}
+
+struct g1_sum {
+    const g1_affine_t *points;
+    g1_t sum;
+};
+
+static void add_g1(void *ctx, size_t point, const fr_t *scalar)
+{
+    struct g1_sum *s = ctx;
+    g1_t base;
+
+    blst_p1_from_affine(&base, &s->points[point]);
+    g1_mul_add(&s->sum, &base, scalar);
+}
+
+static int naive_sum_g1(struct backend *be, g1_t *out, const g1_affine_t *points,
+                        const struct msm_terms *terms, struct errmsg *err)
+{
+    struct g1_sum sum = {.points = points};
+
+    (void)be, (void)err;
+    each_term(terms, add_g1, &sum);
+    *out = sum.sum;
+    return 0;
+}
+
+struct g2_sum {
+    const g2_affine_t *points;
+    g2_t sum;
+};
+
+static void add_g2(void *ctx, size_t point, const fr_t *scalar)
+{
+    struct g2_sum *s = ctx;
+    g2_t base;
+
+    blst_p2_from_affine(&base, &s->points[point]);
+    g2_mul_add(&s->sum, &base, scalar);
+}
+
+static int naive_sum_g2(struct backend *be, g2_t *out, const g2_affine_t *points,
+                        const struct msm_terms *terms, struct errmsg *err)
+{
+    struct g2_sum sum = {.points = points};
+
+    (void)be, (void)err;
+    each_term(terms, add_g2, &sum);
+    *out = sum.sum;
+    return 0;
+}
+
 static int naive_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases,
                         const fr_t *scalars, size_t len, struct errmsg *err)
 {
-    g1_t sum = {0}, base;
-
-    (void)be;
-    (void)err;
-    for (size_t i = 0; i < len; i++) {
-        blst_p1_from_affine(&base, &bases[i]);
-        g1_mul_add(&sum, &base, &scalars[i]);
-    }
-    *out = sum;
-    return 0;
+    return naive_sum_g1(be, out, bases, &(struct msm_terms){.scalars = scalars, .len = len}, err);
 }
 
 static int naive_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases,
                         const fr_t *scalars, size_t len, struct errmsg *err)
 {
-    g2_t sum = {0}, base;
-
-    (void)be;
-    (void)err;
-    for (size_t i = 0; i < len; i++) {
-        blst_p2_from_affine(&base, &bases[i]);
-        g2_mul_add(&sum, &base, &scalars[i]);
-    }
-    *out = sum;
-    return 0;
+    return naive_sum_g2(be, out, bases, &(struct msm_terms){.scalars = scalars, .len = len}, err);
 }
 
 static void naive_destroy(struct backend *be)
@@ -108,6 +167,8 @@ static const struct backend_ops naive_ops = {
     .msm_g1 = naive_msm_g1,
     .msm_g2 = naive_msm_g2,
     .destroy = naive_destroy,
+    .sum_g1 = naive_sum_g1,
+    .sum_g2 = naive_sum_g2,
 };
 
 int backend_naive_create(struct backend **out)

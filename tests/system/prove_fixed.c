@@ -12,7 +12,7 @@
 
 #include "gpu/groth16.h"
 #include "numa/circuit/c1_reader.h"
-#include "numa/circuit/witness.h"
+#include "numa/circuit/compact.h"
 
 static struct errmsg err;
 
@@ -47,15 +47,21 @@ static void digest_values(EVP_MD_CTX *sha, const fr_t *values, size_t len)
     }
 }
 
-static void print_assignment_digest(const struct assignment *w)
+static void print_assignment_digest(const struct compact *w)
 {
+    const struct circuit *c = w->circuit;
+    fr_t *aux = malloc(c->n_aux * sizeof(*aux));
     EVP_MD_CTX *sha = EVP_MD_CTX_new();
     uint8_t digest[32];
     char hex[65];
 
+    if (!aux)
+        abort();
+    compact_expand(w, 0, c->n_aux, aux);
     EVP_DigestInit_ex(sha, EVP_sha256(), NULL);
-    digest_values(sha, w->inputs, w->n_inputs);
-    digest_values(sha, w->aux, w->n_aux);
+    digest_values(sha, w->values, c->n_inputs);
+    digest_values(sha, aux, c->n_aux);
+    free(aux);
     EVP_DigestFinal_ex(sha, digest, NULL);
     EVP_MD_CTX_free(sha);
     hex_encode(hex, digest, sizeof(digest));
@@ -67,7 +73,8 @@ int main(int argc, char **argv)
     struct workers *workers = NULL;
     struct c1 *c1 = NULL;
     struct c1_extra extra;
-    struct assignment *w = NULL;
+    const struct circuit *circuit = NULL;
+    struct compact *w = NULL;
     struct srs *srs = NULL;
     struct backend *be = NULL;
     struct groth16_sums sums;
@@ -81,11 +88,14 @@ int main(int argc, char **argv)
     }
     need(workers_create(0, &workers, &err));
     need(c1_read_file(argv[2], C1_CHECK_STRICT, workers, &c1, &extra, &err));
-    need(witness_assign(c1, 0, workers, &w, &err));
+    need(circuit_of_size(c1_size(c1), &circuit, &err));
+    need(compact_create(circuit, &w, &err));
+    need(compact_make(w, c1, 0, workers, &err));
     print_assignment_digest(w);
-    need(srs_open(c1_size(c1), &(struct srs_options){.dir = argv[1], .workers = workers}, &srs, &err));
+    need(srs_open(c1_size(c1), &(struct srs_options){.dir = argv[1], .workers = workers}, &srs,
+                  &err));
     need(backend_cpu_create(workers, &be, &err));
-    need(groth16_sums(be, srs, w, &sums, &err));
+    need(groth16_sums_compact(be, srs, w, &sums, &err));
     fr_t r = scalar_of_label(argv[3]), s = scalar_of_label(argv[4]);
     groth16_assemble(&srs->vk, &sums, &r, &s, &proof);
     proof_encode(bytes, &proof);
@@ -94,7 +104,7 @@ int main(int argc, char **argv)
 
     backend_destroy(be);
     srs_close(srs);
-    assignment_destroy(w);
+    compact_destroy(w);
     c1_destroy(c1);
     workers_destroy(workers);
     return 0;

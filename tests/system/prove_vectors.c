@@ -10,6 +10,7 @@
 #include "gpu/groth16.h"
 #include "numa/circuit/c1.h"
 #include "numa/circuit/c1_reader.h"
+#include "numa/circuit/compact.h"
 #include "numa/circuit/witness.h"
 #include "tests/lib/vectors.h"
 
@@ -73,20 +74,48 @@ static void check_partition(const char *name, const struct srs *srs,
         const struct expectation *e = &expectations[i];
         groth16_assemble(&srs->vk, sums, &e->r, &e->s, &proof);
         proof_encode(got, &proof);
-        bool equal = vector_proof(name, e->file, partition, want) &&
-                     memcmp(got, want, PROOF_BYTES) == 0;
+        bool equal =
+            vector_proof(name, e->file, partition, want) && memcmp(got, want, PROOF_BYTES) == 0;
         report(name, e->file, equal);
         if (!equal)
             explain(e, got, want);
     }
 }
 
-static int check_vector(const char *name, const char *dir, struct workers *workers,
+static int sums_of_compact(struct backend *be, const struct srs *srs, const struct c1 *c1,
+                           struct groth16_sums *out, struct errmsg *err)
+{
+    const struct circuit *circuit = NULL;
+    struct compact *w = NULL;
+    int ret = circuit_of_size(c1_size(c1), &circuit, err);
+
+    if (ret == 0)
+        ret = compact_create(circuit, &w, err);
+    if (ret == 0)
+        ret = compact_make(w, c1, 0, be->workers, err);
+    if (ret == 0)
+        ret = groth16_sums_compact(be, srs, w, out, err);
+    compact_destroy(w);
+    return ret;
+}
+
+static int sums_of_expanded(struct backend *be, const struct srs *srs, const struct c1 *c1,
+                            struct groth16_sums *out, struct errmsg *err)
+{
+    struct assignment *w = NULL;
+    int ret = witness_assign(c1, 0, be->workers, &w, err);
+
+    if (ret == 0)
+        ret = groth16_sums(be, srs, w, out, err);
+    assignment_destroy(w);
+    return ret;
+}
+
+static int check_vector(const char *name, const char *dir, bool compact, struct workers *workers,
                         struct errmsg *err)
 {
     struct srs_options opt = {.dir = dir, .workers = workers};
     struct c1 *c1 = NULL;
-    struct assignment *w = NULL;
     struct srs *srs = NULL;
     struct backend *be = NULL;
     struct groth16_sums sums;
@@ -95,15 +124,12 @@ static int check_vector(const char *name, const char *dir, struct workers *worke
     if (ret == 0)
         ret = srs_open(c1_seal_proof(c1)->size, &opt, &srs, err);
     if (ret == 0)
-        ret = witness_assign(c1, 0, workers, &w, err);
-    if (ret == 0)
         ret = backend_cpu_create(workers, &be, err);
     if (ret == 0)
-        ret = groth16_sums(be, srs, w, &sums, err);
+        ret = (compact ? sums_of_compact : sums_of_expanded)(be, srs, c1, &sums, err);
     if (ret == 0)
         check_partition(name, srs, &sums, 0);
     backend_destroy(be);
-    assignment_destroy(w);
     srs_close(srs);
     c1_destroy(c1);
     return ret;
@@ -119,7 +145,8 @@ int main(int argc, char **argv)
         return 2;
     }
     for (int i = 2; i < argc; i++) {
-        if (check_vector(argv[i], argv[1], workers, &err) < 0) {
+        /* The last in the expanded form. */
+        if (check_vector(argv[i], argv[1], i + 1 < argc, workers, &err) < 0) {
             report(argv[i], "no proof", false);
             printf("       %s\n", err.text);
         }

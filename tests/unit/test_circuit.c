@@ -233,6 +233,60 @@ START_TEST(circuit_create__leaves_nothing_out_of_range)
 }
 END_TEST
 
+/* Counted anew from the densities, which are those of the rows. */
+static void assert_points(const struct circuit *c, const uint32_t *points, const uint64_t *density,
+                          uint32_t n_inputs)
+{
+    uint32_t next = n_inputs, value = 0;
+
+    for (; value < c->n_inputs; value++)
+        ck_assert_uint_eq(points[value], value < n_inputs ? value : CIRCUIT_NO_POINT);
+    for (uint32_t i = 0; i < c->n_aux; i++) {
+        const bool dense = density[i / 64] >> (i % 64) & 1;
+        if (value < c->n_values && c->value_aux[value - c->n_inputs] == i) {
+            if (points[value] != (dense ? next : CIRCUIT_NO_POINT))
+                ck_abort_msg("point of value %u", value);
+            value++;
+        }
+        next += dense;
+    }
+    ck_assert_uint_eq(value, c->n_values);
+}
+
+START_TEST(circuit_create__says_which_points_a_value_has)
+{
+    static const char *const names[] = {"2KiB", "1GiB", "64GiB"};
+    struct circuit *c = create(sector_size_by_name(names[_i]));
+
+    assert_points(c, c->a_points, c->a_density, c->n_inputs);
+    assert_points(c, c->b_points, c->b_density, CIRCUIT_B_INPUTS);
+    circuit_destroy(c);
+}
+END_TEST
+
+static void *ask(void *out)
+{
+    if (circuit_of_size(sector_size_by_name("4KiB"), out, NULL) < 0)
+        *(const struct circuit **)out = NULL;
+    return NULL;
+}
+
+START_TEST(circuit_of_size__is_one_for_all_who_ask)
+{
+    const struct circuit *got[4];
+    pthread_t thread[ARRAY_LEN(got)];
+
+    for (size_t i = 0; i < ARRAY_LEN(got); i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, ask, &got[i]), 0);
+    for (size_t i = 0; i < ARRAY_LEN(got); i++)
+        pthread_join(thread[i], NULL);
+    ck_assert_ptr_nonnull(got[0]);
+    ck_assert_str_eq(got[0]->size->name, "4KiB");
+    for (size_t i = 1; i < ARRAY_LEN(got); i++)
+        ck_assert_ptr_eq(got[i], got[0]);
+}
+END_TEST
+
 START_TEST(circuit_bytes__stay_below_96_MB)
 {
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
@@ -255,6 +309,8 @@ int main(void)
     tcase_add_loop_test(tc, circuit_rows__equal_the_recorded_ones_of_odd_shapes, 0, POREP_ODD);
     tcase_add_loop_test(tc, circuit_create__calls_bits_what_the_gadgets_call_so, 0, quick ? 2 : 4);
     tcase_add_test(tc, circuit_create__leaves_nothing_out_of_range);
+    tcase_add_loop_test(tc, circuit_create__says_which_points_a_value_has, 0, 3);
+    tcase_add_test(tc, circuit_of_size__is_one_for_all_who_ask);
     tcase_add_test(tc, circuit_bytes__stay_below_96_MB);
     if (quick)
         suite_skip("rows of sizes from 16KiB", "time (PROOFD_QUICK is set)");

@@ -11,6 +11,7 @@
 #include "gpu/cpu/bucket_sum.h"
 #include "gpu/cpu/features.h"
 #include "gpu/cpu/fixed_base.h"
+#include "numa/circuit/circuit.h"
 #include "tests/lib/naive_backend.h"
 #include "tests/lib/random_group.h"
 #include "tests/lib/suite.h"
@@ -67,14 +68,13 @@ static void bases_free(struct bases *b)
 
 /* msm_run with exactly the scratch that it asks for. */
 static void run(const struct group *group, struct workers *workers, union point *sum,
-                const void *bases, const fr_t *scalars, size_t len)
+                const void *bases, const struct msm_terms *terms)
 {
-    const struct arena_options opt = {.bytes =
-                                          msm_scratch_bytes(group, len, workers_count(workers)),
-                                      .node = ARENA_ANY_NODE,
-                                      .largest = ARENA_4KIB};
-    struct msm_task task = {
-        .group = group, .workers = workers, .bases = bases, .scalars = scalars, .len = len};
+    const struct arena_options opt = {
+        .bytes = msm_scratch_bytes(group, terms->len, workers_count(workers)),
+        .node = ARENA_ANY_NODE,
+        .largest = ARENA_4KIB};
+    struct msm_task task = {.group = group, .workers = workers, .bases = bases, .terms = *terms};
 
     ck_assert_int_eq(arena_create(&opt, &task.scratch, NULL), 0);
     ck_assert_uint_eq(arena_get_info(task.scratch)->bytes, opt.bytes);
@@ -83,26 +83,38 @@ static void run(const struct group *group, struct workers *workers, union point 
     arena_destroy(task.scratch);
 }
 
+/* Both groups' sums of these terms are `log` times the generators. */
+static void check_terms(const struct bases *b, const struct msm_terms *terms, const fr_t *log,
+                        struct workers *workers)
+{
+    union point sum;
+    g1_affine_t p, p_want = g1_of(log);
+    g2_affine_t q, q_want = g2_of(log);
+
+    run(&group_g1, workers, &sum, b->g1, terms);
+    blst_p1_to_affine(&p, &sum.g1);
+    ck_assert_mem_eq(&p, &p_want, sizeof(p));
+    run(&group_g2, workers, &sum, b->g2, terms);
+    blst_p2_to_affine(&q, &sum.g2);
+    ck_assert_mem_eq(&q, &q_want, sizeof(q));
+}
+
+static void add_product(fr_t *sum, const fr_t *x, const fr_t *y)
+{
+    fr_t term;
+
+    fr_mul(&term, x, y);
+    fr_add(sum, sum, &term);
+}
+
 static void check_sum(const struct bases *b, const fr_t *scalars, size_t len,
                       struct workers *workers)
 {
-    fr_t log = {0}, term;
-    union point sum;
-    g1_affine_t p, p_want;
-    g2_affine_t q, q_want;
+    fr_t log = {0};
 
-    for (size_t i = 0; i < len; i++) {
-        fr_mul(&term, &scalars[i], &b->logs[i]);
-        fr_add(&log, &log, &term);
-    }
-    run(&group_g1, workers, &sum, b->g1, scalars, len);
-    blst_p1_to_affine(&p, &sum.g1);
-    p_want = g1_of(&log);
-    ck_assert_mem_eq(&p, &p_want, sizeof(p));
-    run(&group_g2, workers, &sum, b->g2, scalars, len);
-    blst_p2_to_affine(&q, &sum.g2);
-    q_want = g2_of(&log);
-    ck_assert_mem_eq(&q, &q_want, sizeof(q));
+    for (size_t i = 0; i < len; i++)
+        add_product(&log, &scalars[i], &b->logs[i]);
+    check_terms(b, &(struct msm_terms){.scalars = scalars, .len = len}, &log, workers);
 }
 
 /* What the scalars of one sum look like. */
@@ -219,6 +231,139 @@ START_TEST(msm__equal_bases)
 }
 END_TEST
 
+/* Terms as a witness in compact form has them: bits, of which some have no base, and scalars with a base each. */
+struct picked {
+    struct msm_terms terms;
+    uint64_t *ones, *dense;
+    uint32_t *rank, *point_of;
+    fr_t *scalars;
+};
+
+static bool get_bit(const uint64_t *bits, size_t i)
+{
+    return bits[i / 64] >> (i % 64) & 1;
+}
+
+/* One variable in `share` has no base. */
+static void picked_init(struct picked *p, size_t variables, size_t scalars, uint32_t bases,
+                        uint64_t share, struct random *rng)
+{
+    const size_t words = variables / 64 + 1;
+    uint32_t n = 0;
+
+    p->ones = calloc(words, sizeof(*p->ones));
+    p->dense = calloc(words, sizeof(*p->dense));
+    p->rank = calloc(words / CIRCUIT_RANK_WORDS + 1, sizeof(*p->rank));
+    p->scalars = calloc(scalars + 1, sizeof(*p->scalars));
+    p->point_of = calloc(scalars + 1, sizeof(*p->point_of));
+    for (size_t i = 0; i < variables; i++) {
+        if (i % (64 * CIRCUIT_RANK_WORDS) == 0)
+            p->rank[i / 64 / CIRCUIT_RANK_WORDS] = n;
+        p->ones[i / 64] |= (random_u64(rng) & 1) << i % 64;
+        const bool dense = random_u64(rng) % share != 0;
+        p->dense[i / 64] |= (uint64_t)dense << i % 64;
+        n += dense;
+    }
+    for (size_t i = 0; i < scalars; i++) {
+        p->scalars[i] = draw(SHAPE_WITNESS, rng);
+        p->point_of[i] =
+            random_u64(rng) % share ? (uint32_t)(random_u64(rng) % bases) : MSM_NO_POINT;
+    }
+    p->terms = (struct msm_terms){.scalars = p->scalars,
+                                  .point_of = p->point_of,
+                                  .len = scalars,
+                                  .ones = p->ones,
+                                  .dense = p->dense,
+                                  .rank = p->rank,
+                                  .ones_len = variables,
+                                  .first = 7};
+}
+
+static void picked_fini(struct picked *p)
+{
+    free(p->ones);
+    free(p->dense);
+    free(p->rank);
+    free(p->scalars);
+    free(p->point_of);
+}
+
+static fr_t picked_log(const struct picked *p, const struct bases *b)
+{
+    const fr_t one = fr_from_u64(1);
+    size_t point = p->terms.dense ? p->terms.first : 0;
+    fr_t log = {0};
+
+    for (size_t i = 0; i < p->terms.len; i++)
+        if (p->point_of[i] != MSM_NO_POINT)
+            add_product(&log, &p->scalars[i], &b->logs[p->point_of[i]]);
+    for (size_t i = 0; i < p->terms.ones_len; i++) {
+        const bool dense = !p->terms.dense || get_bit(p->dense, i);
+        if (dense && get_bit(p->ones, i))
+            add_product(&log, &one, &b->logs[point]);
+        point += dense;
+    }
+    return log;
+}
+
+/* Of so many variables all have a base (share 0), most, or two of three. */
+static void check_picked(const struct bases *b, size_t variables, size_t scalars, uint64_t share,
+                         struct workers *workers, struct random *rng)
+{
+    struct picked p;
+
+    picked_init(&p, variables, scalars, (uint32_t)b->len, share ? share : 10, rng);
+    if (share == 0)
+        p.terms.dense = NULL;
+    const fr_t log = picked_log(&p, b);
+    check_terms(b, &p.terms, &log, workers);
+    picked_fini(&p);
+}
+
+START_TEST(msm__of_a_witness_in_compact_form)
+{
+    static const size_t variables[] = {0, 1, 63, 64, 65, 511, 513, 17000};
+    static const uint64_t shares[] = {0, 3, 100};
+    struct random rng = {SEED};
+    struct workers *workers = NULL;
+    struct bases b;
+
+    ck_assert_int_eq(workers_create(3, &workers, NULL), 0);
+    bases_random(&b, 17010, &rng);
+    for (size_t i = 0; i < ARRAY_LEN(shares); i++)
+        for (size_t k = 0; k < ARRAY_LEN(variables); k++)
+            check_picked(&b, variables[k], k * 10, shares[i], i % 2 ? workers : NULL, &rng);
+    bases_free(&b);
+    workers_destroy(workers);
+}
+END_TEST
+
+START_TEST(msm__of_a_witness_equals_the_naive_backend)
+{
+    struct random rng = {SEED};
+    struct backend *cpu = NULL, *naive = NULL;
+    struct picked p;
+    struct bases b;
+    g1_t g1, g1_want;
+    g2_t g2, g2_want;
+
+    bases_random(&b, 200, &rng);
+    picked_init(&p, 190, 30, 200, 4, &rng);
+    ck_assert_int_eq(backend_cpu_create(NULL, &cpu, NULL), 0);
+    ck_assert_int_eq(backend_naive_create(&naive), 0);
+    ck_assert_int_eq(cpu->ops->sum_g1(cpu, &g1, b.g1, &p.terms, NULL), 0);
+    ck_assert_int_eq(naive->ops->sum_g1(naive, &g1_want, b.g1, &p.terms, NULL), 0);
+    ck_assert(blst_p1_is_equal(&g1, &g1_want));
+    ck_assert_int_eq(cpu->ops->sum_g2(cpu, &g2, b.g2, &p.terms, NULL), 0);
+    ck_assert_int_eq(naive->ops->sum_g2(naive, &g2_want, b.g2, &p.terms, NULL), 0);
+    ck_assert(blst_p2_is_equal(&g2, &g2_want));
+    picked_fini(&p);
+    bases_free(&b);
+    backend_destroy(cpu);
+    backend_destroy(naive);
+}
+END_TEST
+
 START_TEST(msm__equals_the_naive_backend)
 {
     enum { LEN = 100 };
@@ -248,7 +393,7 @@ END_TEST
 
 START_TEST(msm__refuses_what_does_not_fit_its_indices)
 {
-    const struct msm_task task = {.group = &group_g1, .len = MSM_LEN_MAX + 1};
+    const struct msm_task task = {.group = &group_g1, .terms.len = MSM_LEN_MAX + 1};
     union point sum;
     struct errmsg err;
 
@@ -331,6 +476,8 @@ int main(void)
     tcase_add_loop_test(tc, msm__equals_the_sum_of_logarithms, 0, SHAPES * CPU_CODES);
     tcase_add_loop_test(tc, msm__equal_bases, 0, 2 * CPU_CODES);
     tcase_add_test(tc, msm__equals_the_naive_backend);
+    tcase_add_test(tc, msm__of_a_witness_in_compact_form);
+    tcase_add_test(tc, msm__of_a_witness_equals_the_naive_backend);
     tcase_add_test(tc, msm__refuses_what_does_not_fit_its_indices);
     tcase_add_loop_test(tc, summer_add_lists__any_division_into_lists, 0, CPU_CODES);
     tcase_add_loop_test(tc, summer_weigh__equals_the_weighted_sum, 0, CPU_CODES);

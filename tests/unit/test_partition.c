@@ -45,19 +45,29 @@ static int idle_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases, 
     return 0;
 }
 
-static int idle_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, const fr_t *scalars,
-                       size_t len, struct errmsg *err)
+static int idle_sum_g2(struct backend *be, g2_t *out, const g2_affine_t *points,
+                       const struct msm_terms *terms, struct errmsg *err)
 {
     struct idle_backend *idle = (struct idle_backend *)be;
 
-    (void)bases, (void)scalars, (void)len;
+    (void)points, (void)terms;
     idle->sums++;
     *out = *blst_p2_generator();
     return idle->code ? errmsg_set(err, idle->code, "made to fail") : 0;
 }
 
-static const struct backend_ops idle_ops = {
-    .name = "idle", .ntt = idle_ntt, .msm_g1 = idle_msm_g1, .msm_g2 = idle_msm_g2};
+static int idle_sum_g1(struct backend *be, g1_t *out, const g1_affine_t *points,
+                       const struct msm_terms *terms, struct errmsg *err)
+{
+    return idle_msm_g1(be, out, points, terms->scalars, terms->len, err);
+}
+
+static const struct backend_ops idle_ops = {.name = "idle",
+                                            .ntt = idle_ntt,
+                                            .msm_g1 = idle_msm_g1,
+                                            .takes_compact = true,
+                                            .sum_g1 = idle_sum_g1,
+                                            .sum_g2 = idle_sum_g2};
 
 static struct idle_backend idle;
 static struct srs srs;
