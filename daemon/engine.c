@@ -56,6 +56,7 @@ struct engine {
     struct workers *workers;
     struct sim *sim;
     struct backend *backends[NODE_PROVERS_MAX];
+    int32_t gpu_numbers[NODE_PROVERS_MAX]; /* of the backends */
     size_t backends_len;
     struct params *params;
     struct ground *ground; /* the builder's, until it says hello */
@@ -93,6 +94,8 @@ static void say_status(struct engine *e)
     if (pipeline) {
         ground_look(e->ground, &st->memory);
         st->provers_len = pipeline_provers(pipeline, st->provers);
+        for (uint32_t i = 0; i < st->provers_len; i++)
+            st->provers[i].gpu = e->gpu_numbers[i];
     }
     params_describe(e->params, m.status.params, sizeof(m.status.params));
     say(&m);
@@ -194,6 +197,10 @@ static bool serve_message(struct engine *e)
     case LINK_CANCEL:
         if (atomic_load(&e->pipeline))
             pipeline_cancel(atomic_load(&e->pipeline), m.cancel.job, -ECANCELED, "cancelled");
+        return true;
+    case LINK_PRIORITY:
+        if (atomic_load(&e->pipeline))
+            pipeline_set_priority(atomic_load(&e->pipeline), m.priority.job, m.priority.priority);
         return true;
     case LINK_LOG_LEVEL:
         log_set_level((enum log_level)m.log_level.level);
@@ -306,7 +313,8 @@ static int make_simulated(struct engine *e, struct errmsg *err)
     for (unsigned i = 0; ret == 0 && i < sim_devices(e->sim); i++) {
         ret = backend_sim_create(e->sim, &e->backends[i], err);
         if (ret == 0)
-            e->backends_len++;
+            e->gpu_numbers[e->backends_len++] =
+                (int32_t)((unsigned)(e->node - e->nodes->list) * sim_devices(e->sim) + i);
     }
     return ret;
 }
@@ -322,7 +330,7 @@ static void make_gpus(struct engine *e)
         int ret = backend_cuda_create((int)e->node->gpus[i], e->workers,
                                       &e->backends[e->backends_len], &err);
         if (ret == 0)
-            e->backends_len++;
+            e->gpu_numbers[e->backends_len++] = (int32_t)e->node->gpus[i];
         else
             log_warn(log_i64("node", e->opt.node), log_u64("gpu", e->node->gpus[i]),
                      log_str("msg", "a GPU is not used"), log_str("error", err.text));
@@ -339,7 +347,7 @@ static int make_backends(struct engine *e, struct errmsg *err)
         return 0;
     int ret = backend_cpu_create(e->workers, &e->backends[0], err);
     if (ret == 0)
-        e->backends_len = 1;
+        e->gpu_numbers[e->backends_len++] = -1;
     return ret;
 }
 
@@ -368,12 +376,24 @@ static int prepare(struct engine *e, struct errmsg *err)
     return ret == 0 ? make_params(e) : ret;
 }
 
+/* Engines that use the memory of this one's node. */
+static uint32_t count_sharers(const struct engine *e)
+{
+    uint32_t sharers = 0;
+
+    for (size_t i = 0; i < e->nodes->len; i++)
+        sharers += e->nodes->list[i].where.memory_node == e->node->where.memory_node;
+    return sharers;
+}
+
 static int make_ground(struct engine *e, struct errmsg *err)
 {
     const struct ground_options opt = {.node = e->opt.node,
                                        .memory_node = e->node->bound ? e->node->where.memory_node
                                                                      : ARENA_ANY_NODE,
                                        .node_bytes = e->node_bytes,
+        .sharers = count_sharers(e),
+        .engines = (uint32_t)e->nodes->len,
                                        .memory_bytes = e->opt.memory_bytes,
                                        .permits = e->opt.permits,
                                        .workers = e->workers,
@@ -417,7 +437,11 @@ static void say_hello(struct engine *e)
                                        .capacity = ground_permits(e->ground)}};
     const char *name = e->backends[0]->ops->name;
 
-    m.hello.refused = ground_refused(e->ground, m.hello.why, sizeof(m.hello.why));
+    struct ground_needs needs;
+    ground_needs(e->ground, &needs);
+    memcpy(m.hello.needed_bytes, needs.bytes, sizeof(m.hello.needed_bytes));
+    memcpy(m.hello.limit_from, needs.limit_from, sizeof(m.hello.limit_from));
+    m.hello.limit_bytes = needs.limit_bytes;
     snprintf(m.hello.device, sizeof(m.hello.device), e->backends_len > 1 ? "%s, %zu of them" : "%s",
              name, e->backends_len);
     say(&m);

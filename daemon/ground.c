@@ -36,21 +36,33 @@ struct ground {
 
 /* ---- what there is, and what is needed ---- */
 
+static void lower_limit(struct ground *g, uint64_t bytes, const char *from, uint32_t sharers)
+{
+    if (sharers > 1)
+        bytes /= sharers;
+    if (bytes >= g->limit_bytes)
+        return;
+    g->limit_bytes = bytes;
+    snprintf(g->limit_from, sizeof(g->limit_from), "%s%s", sharers > 1 ? "a share of " : "", from);
+}
+
+/* A control group's limit is for all engines together, and so is the machine's memory, unless it is a node's. */
 static void find_limit(struct ground *g)
 {
+    const struct ground_options *opt = &g->opt;
     struct limits limits;
+    char node[32];
 
     limits_read("", &limits);
-    g->limit_bytes = limits.total_bytes;
-    snprintf(g->limit_from, sizeof(g->limit_from), "%s", limits.from);
-    if (g->opt.memory_node >= 0 && g->opt.node_bytes && g->opt.node_bytes < g->limit_bytes) {
-        g->limit_bytes = g->opt.node_bytes;
-        snprintf(g->limit_from, sizeof(g->limit_from), "node %d", g->opt.memory_node);
-    }
-    if (g->opt.memory_bytes && g->opt.memory_bytes < g->limit_bytes) {
-        g->limit_bytes = g->opt.memory_bytes;
-        snprintf(g->limit_from, sizeof(g->limit_from), "the configuration");
-    }
+    g->limit_bytes = UINT64_MAX;
+    snprintf(g->limit_from, sizeof(g->limit_from), "nobody");
+    snprintf(node, sizeof(node), "node %d", opt->memory_node);
+    if (opt->memory_node >= 0 && opt->node_bytes)
+        lower_limit(g, opt->node_bytes, node, opt->sharers);
+    if (opt->memory_node < 0 || !opt->node_bytes || limits.grouped)
+        lower_limit(g, limits.total_bytes, limits.from, opt->engines);
+    if (opt->memory_bytes)
+        lower_limit(g, opt->memory_bytes, "the configuration", 1);
 }
 
 uint32_t ground_permits(const struct ground *g)
@@ -252,20 +264,16 @@ int ground_prepare(struct ground *g, const struct sector_size *size, double *ms,
 
 /* ---- the outside ---- */
 
-uint32_t ground_refused(const struct ground *g, char *why, size_t bytes)
+void ground_needs(const struct ground *g, struct ground_needs *out)
 {
-    struct errmsg err;
-    struct plan plan;
-    uint32_t refused = 0;
+    struct plan_wish wish;
 
-    for (uint32_t i = 0; sector_sizes[i].name; i++) {
-        if (plan_for(g, &sector_sizes[i], &plan, &err) == 0)
-            continue;
-        if (!refused)
-            snprintf(why, bytes, "%s", err.text);
-        refused |= UINT32_C(1) << i;
+    for (size_t i = 0; sector_sizes[i].name; i++) {
+        wish_for(g, &sector_sizes[i], &wish);
+        out->bytes[i] = plan_least_bytes(&wish);
     }
-    return refused;
+    out->limit_bytes = g->limit_bytes;
+    snprintf(out->limit_from, sizeof(out->limit_from), "%.60s", g->limit_from);
 }
 
 void ground_look(struct ground *g, struct node_memory *out)

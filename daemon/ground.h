@@ -11,12 +11,16 @@
 #include "daemon/params.h"
 #include "daemon/pipeline.h"
 
+#define GROUND_SIZES 10 /* of sector_sizes */
+
 struct ground;
 
 struct ground_options {
     int node;              /* as the service calls it */
     int memory_node;       /* or ARENA_ANY_NODE */
     uint64_t node_bytes;   /* memory of that node; 0: unknown */
+    uint32_t sharers;      /* engines that use this node's memory */
+    uint32_t engines;      /* all that there are */
     uint64_t memory_bytes; /* how much may be used; 0: all there is */
     uint32_t permits;      /* 0: as suits the provers */
     struct workers *workers;
@@ -41,8 +45,13 @@ int ground_prepare(struct ground *g, const struct sector_size *size, double *ms,
 /* How many partitions may be here at a time. */
 uint32_t ground_permits(const struct ground *g);
 
-/* Sizes (bit i: sector_sizes[i]) that can never be proved here, and why the smallest of them cannot. */
-uint32_t ground_refused(const struct ground *g, char *why, size_t bytes);
+/* What proving a size takes at least, and what there is at most, of which who says so. */
+struct ground_needs {
+    uint64_t bytes[GROUND_SIZES]; /* as sector_sizes */
+    uint64_t limit_bytes;
+    char limit_from[64];
+};
+void ground_needs(const struct ground *g, struct ground_needs *out);
 
 void ground_look(struct ground *g, struct node_memory *out);
 #endif

@@ -151,6 +151,11 @@ struct partition_work {
 /* Takes the next partition: highest class, oldest job, lowest index, of sizes not held; it belongs to `node` until one of
  * the calls below. -EAGAIN when there is none. */
 int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out);
+/* The same for an engine that cannot prove some sizes: bit i of `refused`: sector_sizes[i]. */
+int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
+                            struct partition_work *out);
+/* The class that partitions of `job` have now, or -ENOENT. */
+int jobs_partition_priority(struct jobs *jobs, uint64_t job, enum job_priority *out);
 
 enum partition_stage {
     PARTITION_LOADING, /* waits for parameters */

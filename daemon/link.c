@@ -18,7 +18,8 @@ static size_t message_bytes(uint32_t type)
 {
     static const size_t body[] = {
         [LINK_HELLO] = sizeof(struct link_hello),   [LINK_WORK] = sizeof(struct link_work),
-        [LINK_CANCEL] = sizeof(struct link_cancel), [LINK_STAGE] = sizeof(struct link_stage),
+        [LINK_CANCEL] = sizeof(struct link_cancel), [LINK_PRIORITY] = sizeof(struct link_priority),
+        [LINK_STAGE] = sizeof(struct link_stage),
         [LINK_DONE] = sizeof(struct link_done),     [LINK_FAILED] = sizeof(struct link_failed),
         [LINK_STATUS] = sizeof(struct link_status), [LINK_LOG_LEVEL] = sizeof(struct link_log_level),
         [LINK_STOP] = 0,
@@ -127,7 +128,7 @@ static bool check_report(struct partition_report *r)
 static bool check_hello(struct link_hello *h)
 {
     clean_text(h->device, sizeof(h->device));
-    clean_text(h->why, sizeof(h->why));
+    clean_text(h->limit_from, sizeof(h->limit_from));
     return h->node >= 0 && h->threads > 0 && h->capacity > 0;
 }
 
@@ -173,6 +174,8 @@ static bool check_contents(struct link_message *m)
         return check_hello(&m->hello);
     case LINK_WORK:
         return m->work.priority < JOB_PRIORITIES;
+    case LINK_PRIORITY:
+        return m->priority.priority < JOB_PRIORITIES;
     case LINK_STAGE:
         return m->stage.stage <= PARTITION_PROVING && m->stage.percent <= 100;
     case LINK_DONE:

@@ -10,10 +10,13 @@
 #include "daemon/jobs.h"
 #include "daemon/node_status.h"
 
+#define LINK_SIZES 10 /* of sector_sizes */
+
 enum link_type {
     LINK_HELLO = 1, /* engine: ready */
     LINK_WORK,      /* front: prove this partition; carries a descriptor */
     LINK_CANCEL,    /* front: forget what you have of this job */
+    LINK_PRIORITY,  /* front: from now on this job is of that class */
     LINK_STAGE,     /* engine: a partition entered a stage */
     LINK_DONE,      /* engine: a verified proof */
     LINK_FAILED,    /* engine: this partition cannot be proved */
@@ -26,9 +29,10 @@ struct link_hello {
     int32_t node;
     uint32_t threads;
     uint32_t capacity; /* partitions it takes at a time */
-    uint32_t refused;  /* bit i: sector_sizes[i] can never be proved there */
     char device[64];
-    char why[256]; /* the smallest of those cannot; empty: there is none */
+    /* Memory that proving each of sector_sizes takes at least, what there is at most, and who says so. */
+    uint64_t needed_bytes[LINK_SIZES], limit_bytes;
+    char limit_from[64];
 };
 
 struct link_work {
@@ -39,6 +43,11 @@ struct link_work {
 
 struct link_cancel {
     uint64_t job;
+};
+
+struct link_priority {
+    uint64_t job;
+    uint32_t priority;
 };
 
 struct link_stage {
@@ -81,6 +90,7 @@ struct link_message {
         struct link_hello hello;
         struct link_work work;
         struct link_cancel cancel;
+        struct link_priority priority;
         struct link_stage stage;
         struct link_done done;
         struct link_failed failed;

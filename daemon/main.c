@@ -21,11 +21,12 @@
 
 #include "daemon/config.h"
 #include "daemon/jobs.h"
-#include "daemon/nodes.h"
+#include "daemon/node_files.h"
 #include "daemon/notify.h"
 #include "daemon/params_watch.h"
 #include "daemon/paths.h"
 #include "daemon/sched.h"
+#include "daemon/sim.h"
 #include "daemon/status.h"
 #include "daemon/supervise.h"
 #include "daemon/version.h"
@@ -46,8 +47,9 @@ struct service {
     char threads_arg[24], memory_arg[24], permits_arg[24];
     char trusted[PATH_MAX]; /* empty: the user's own */
     const char *engine_argv[ENGINE_ARGS_MAX];
-    int nodes[NODES_MAX];
-    size_t nodes_len;
+    struct nodes *nodes;
+    int node_ids[NODES_MAX];
+    struct node_files *node_files;
 
     int signals;
     int lost_fd; /* an eventfd: the spawner is dead */
@@ -64,7 +66,8 @@ struct service {
 
 /* ---- what the parts ask of the service ---- */
 
-/* What can never be proved is refused at the door: parameters that are not there, or that cannot be loaded. */
+/* What can never be proved is refused at the door: parameters that are not there, or that cannot be loaded; memory that no
+ * engine has. */
 static int admit(void *ctx, const struct c1 *c1, struct errmsg *err)
 {
     const struct service *sv = ctx;
@@ -72,8 +75,8 @@ static int admit(void *ctx, const struct c1 *c1, struct errmsg *err)
     struct srs_look look;
 
     int ret = params_watch_look(sv->params, size, &look, err);
-    if (ret != -ENOENT && ret != -EBADMSG)
-        return 0; /* a trouble that may pass: the job waits */
+    if (ret != -ENOENT && ret != -EBADMSG) /* any other trouble may pass: the job waits */
+        return sched_refuses(sv->sched, size, err) ? -EINVAL : 0;
     errmsg_prefix(err, -EINVAL, "there are no parameters to prove a sector of %s with", size->name);
     return -EINVAL;
 }
@@ -249,14 +252,12 @@ static void make_engine_args(struct service *sv)
 /* What is asked for has to be there at the start; engines look again, each for itself. */
 static int choose_nodes(struct service *sv, struct errmsg *err)
 {
-    struct nodes *nodes = NULL;
-    int ret = nodes_read(sv->config.nodes, &nodes, err);
+    int ret = nodes_read(sv->config.nodes, &sv->nodes, err);
 
     if (ret < 0)
         return errmsg_prefix(err, ret, "nodes");
-    for (size_t i = 0; i < nodes->len; i++)
-        sv->nodes[sv->nodes_len++] = nodes->list[i].id;
-    nodes_destroy(nodes);
+    for (size_t i = 0; i < sv->nodes->len; i++)
+        sv->node_ids[i] = sv->nodes->list[i].id;
     if (strcmp(sv->config.gpus, "auto") != 0 && strcmp(sv->config.gpus, "none") != 0)
         return errmsg_set(err, -EINVAL, "gpus: '%s' is neither auto nor none", sv->config.gpus);
     return 0;
@@ -342,8 +343,8 @@ static int make_sched(struct service *sv, struct errmsg *err)
         .jobs = sv->jobs,
         .supervisor = sv->supervisor,
         .engine_argv = sv->engine_argv,
-        .nodes = sv->nodes,
-        .nodes_len = sv->nodes_len,
+        .nodes = sv->node_ids,
+        .nodes_len = sv->nodes->len,
         .params_stamp = stamp_params,
         .event = on_engine_event,
         .lost = on_spawner_lost,
@@ -353,23 +354,49 @@ static int make_sched(struct service *sv, struct errmsg *err)
     return sched_create(&opt, &sv->sched, err);
 }
 
+/* A simulated device says for itself how many there are. */
+static int make_node_files(struct service *sv, struct errmsg *err)
+{
+    struct sim *sim = NULL;
+    unsigned simulated = 0;
+    int ret = sv->config.simulate[0] ? sim_create(sv->config.simulate, &sim, err) : 0;
+
+    if (ret < 0)
+        return ret;
+    if (sim)
+        simulated = sim_devices(sim);
+    sim_destroy(sim);
+    ret = node_files_create(sv->nodes, simulated, sv->sched, &sv->node_files);
+    return ret < 0 ? errmsg_set(err, ret, "no memory") : 0;
+}
+
 static int make_tree(struct service *sv, struct errmsg *err)
 {
-    const struct tree_file files[] = {
+    const struct tree_file own[] = {
         {"status", 0444, render_status, NULL, sv},
         {"metrics", 0444, render_metrics, NULL, sv},
         {"log_level", 0644, render_log_level, write_log_level, sv},
     };
+    size_t nodes_len;
+    const struct node_file *nodes = node_files_list(sv->node_files, &nodes_len);
+    struct tree_file *files = calloc(ARRAY_LEN(own) + nodes_len, sizeof(*files));
+
+    if (!files)
+        return errmsg_set(err, -ENOMEM, "no memory");
+    memcpy(files, own, sizeof(own));
+    for (size_t i = 0; i < nodes_len; i++)
+        files[ARRAY_LEN(own) + i] = (struct tree_file){
+            .path = nodes[i].path, .mode = 0444, .render = nodes[i].render, .ctx = nodes[i].ctx};
     const struct tree_options opt = {.jobs = sv->jobs,
                                      .files = files,
-                                     .files_len = ARRAY_LEN(files),
+                                     .files_len = ARRAY_LEN(own) + nodes_len,
                                      .uid = getuid(),
                                      .gid = getgid()};
-
-    return tree_create(&opt, &sv->tree, err);
+    int ret = tree_create(&opt, &sv->tree, err);
+    free(files);
+    return ret;
 }
 
-/* Before any thread. */
 static int make_mount(struct service *sv, struct errmsg *err)
 {
     const struct fs_options opt = {.mountpoint = sv->config.mount,
@@ -465,7 +492,9 @@ static int build_parts(struct service *sv, struct errmsg *err)
     if (ret < 0)
         return ret;
     sv->source = (struct status_source){&sv->config, sv->jobs, sv->sched, sv->params, now_ms()};
-    ret = make_tree(sv, err);
+    ret = make_node_files(sv, err);
+    if (ret == 0)
+        ret = make_tree(sv, err);
     if (ret == 0)
         ret = serve_mount(sv, err);
     return ret == 0 ? sched_start(sv->sched, err) : ret;
@@ -496,6 +525,8 @@ static void take_down(struct service *sv)
     tree_destroy(sv->tree);
     jobs_close(sv->jobs);
     sched_destroy(sv->sched);
+    node_files_destroy(sv->node_files);
+    nodes_destroy(sv->nodes);
     params_watch_destroy(sv->params);
     supervisor_destroy(sv->supervisor);
     workers_destroy(sv->check_workers);

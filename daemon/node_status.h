@@ -25,6 +25,7 @@ struct node_memory {
 
 struct node_prover {
     char name[32];                /* "cpu", "cuda", "simulated" */
+    int32_t gpu;                  /* its number, -1: it is none */
     uint32_t proving, finishing;  /* partitions */
     uint64_t proofs, invalid;     /* ever; invalid: did not verify */
     uint64_t start_us, finish_us; /* ever, in these steps */

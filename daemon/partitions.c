@@ -597,8 +597,13 @@ static void run_order(const struct run *run, enum job_priority *priority, uint64
     }
 }
 
+static bool is_refused(const struct run *run, uint32_t refused)
+{
+    return refused >> (run->members->proof->size - sector_sizes) & 1;
+}
+
 /* With lock: highest class, then oldest. */
-static struct run *next_run(struct jobs *jobs, enum job_priority *priority)
+static struct run *next_run(struct jobs *jobs, uint32_t refused, enum job_priority *priority)
 {
     struct run *best = NULL;
     uint64_t best_age = 0;
@@ -607,7 +612,7 @@ static struct run *next_run(struct jobs *jobs, enum job_priority *priority)
         enum job_priority p;
         uint64_t age;
         if (run->preparing || run->ending != JOB_QUEUED || first_waiting(run) == run->partitions ||
-            *held_of(jobs, run->members->proof->size))
+            *held_of(jobs, run->members->proof->size) || is_refused(run, refused))
             continue;
         run_order(run, &p, &age);
         if (!best || p > *priority || (p == *priority && age < best_age)) {
@@ -689,10 +694,10 @@ static void tick_if_due(struct jobs *jobs)
 }
 
 /* With lock. `home` gets a reference. */
-static struct job *take_next(struct jobs *jobs, int node, struct partition_work *work,
-                             bool *checked)
+static struct job *take_next(struct jobs *jobs, int node, uint32_t refused,
+                             struct partition_work *work, bool *checked)
 {
-    struct run *run = next_run(jobs, &work->priority);
+    struct run *run = next_run(jobs, refused, &work->priority);
 
     if (!run)
         return NULL;
@@ -719,12 +724,18 @@ static bool work_opened(struct jobs *jobs, struct job *home, bool good)
 
 int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out)
 {
+    return jobs_take_partition_but(jobs, node, 0, out);
+}
+
+int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
+                            struct partition_work *out)
+{
     struct partition_work work = {.c1_fd = -1};
     bool checked = false;
 
     tick_if_due(jobs);
     pthread_mutex_lock(&jobs->lock);
-    struct job *home = take_next(jobs, node, &work, &checked);
+    struct job *home = take_next(jobs, node, refused, &work, &checked);
     pthread_mutex_unlock(&jobs->lock);
     if (!home)
         return -EAGAIN;
@@ -927,6 +938,19 @@ void jobs_partition_failed(struct jobs *jobs, uint64_t id, uint32_t partition, i
     pthread_mutex_unlock(&jobs->disk);
     free(failure);
     tell_all(jobs);
+}
+
+int jobs_partition_priority(struct jobs *jobs, uint64_t id, enum job_priority *out)
+{
+    uint64_t age;
+
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = table_get(jobs, id);
+    struct run *run = job ? run_of_job(jobs, job) : NULL;
+    if (run)
+        run_order(run, out, &age);
+    pthread_mutex_unlock(&jobs->lock);
+    return run ? 0 : -ENOENT;
 }
 
 bool jobs_cancelled(struct jobs *jobs, uint64_t id)

@@ -42,3 +42,11 @@ int plan_make(const struct plan_wish *wish, uint64_t limit_bytes, const char *li
                       gib(slots_bytes(&plan.slots)), gib(wish->scratch_bytes), limit_from,
                       gib(limit_bytes));
 }
+
+uint64_t plan_least_bytes(const struct plan_wish *wish)
+{
+    struct plan plan;
+
+    lay_out(wish, 1, &plan);
+    return plan.total_bytes;
+}

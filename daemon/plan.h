@@ -30,4 +30,7 @@ struct plan {
 int plan_make(const struct plan_wish *wish, uint64_t limit_bytes, const char *limit_from,
               struct plan *out, struct errmsg *err);
 
+/* What one slot and all else take. */
+uint64_t plan_least_bytes(const struct plan_wish *wish);
+
 #endif

@@ -33,6 +33,7 @@ struct in_flight {
     const struct sector_size *size;
     enum partition_stage stage;
     unsigned percent;
+    enum job_priority priority; /* that the engine knows */
     bool cancel_sent;
     int64_t since;
 };
@@ -672,9 +673,20 @@ static bool give_partition(struct sched *s, struct engine *e, const struct parti
     e->flights[e->flights_len++] = (struct in_flight){.job = w->job,
                                                    .partition = w->partition,
                                                    .size = w->size,
+                                                   .priority = w->priority,
                                                    .stage = PARTITION_SYNTHESIZING,
                                                    .since = now_ms()};
     return true;
+}
+
+/* Bit i: sector_sizes[i] can never be proved there. */
+static uint32_t refused_sizes(const struct link_hello *h)
+{
+    uint32_t refused = 0;
+
+    for (uint32_t i = 0; i < LINK_SIZES; i++)
+        refused |= (uint32_t)(h->needed_bytes[i] > h->limit_bytes) << i;
+    return refused;
 }
 
 static void fill_engine(struct sched *s, struct engine *e)
@@ -683,7 +695,7 @@ static void fill_engine(struct sched *s, struct engine *e)
     struct partition_work w;
 
     while (e->state == ENGINE_READY && !atomic_load(&s->stop) && e->flights_len < capacity &&
-           jobs_take_partition(s->opt.jobs, e->node, &w) == 0)
+           jobs_take_partition_but(s->opt.jobs, e->node, refused_sizes(&e->hello), &w) == 0)
         if (!give_partition(s, e, &w))
             return;
 }
@@ -696,6 +708,19 @@ static void tell_of_cancelled(struct sched *s, struct engine *e)
         if (f->cancel_sent || !jobs_cancelled(s->opt.jobs, f->job))
             continue;
         f->cancel_sent = true;
+        say(s, e, &m, -1);
+    }
+}
+
+static void tell_of_priorities(struct sched *s, struct engine *e)
+{
+    for (size_t i = 0; i < e->flights_len && e->state == ENGINE_READY; i++) {
+        struct in_flight *f = &e->flights[i];
+        enum job_priority now = f->priority;
+        if (jobs_partition_priority(s->opt.jobs, f->job, &now) < 0 || now == f->priority)
+            continue;
+        const struct link_message m = {.type = LINK_PRIORITY, .priority = {f->job, (uint32_t)now}};
+        f->priority = now; /* others of the job send it once more: no harm */
         say(s, e, &m, -1);
     }
 }
@@ -782,6 +807,7 @@ static void make_pass(struct sched *s)
         struct engine *e = &s->engines[i];
         check_timers(s, e);
         tell_of_cancelled(s, e);
+        tell_of_priorities(s, e);
         fill_engine(s, e);
     }
     publish_status(s);
@@ -992,6 +1018,14 @@ void sched_set_log_level(struct sched *s, enum log_level level)
     sched_wake(s);
 }
 
+static void make_relative(struct engine_status *e, int64_t now)
+{
+    if (e->state == ENGINE_DOWN)
+        e->retry_in_ms = e->retry_in_ms > now ? e->retry_in_ms - now : 0;
+    for (size_t k = 0; k < e->in_flight_len; k++)
+        e->in_flight[k].ms = now - e->in_flight[k].ms;
+}
+
 void sched_status(struct sched *s, struct sched_status *out)
 {
     int64_t now = now_ms();
@@ -1003,11 +1037,36 @@ void sched_status(struct sched *s, struct sched_status *out)
         struct sched_hold *h = &out->holds[i];
         h->retry_in_ms = h->retry_in_ms > now ? h->retry_in_ms - now : 0;
     }
-    for (size_t i = 0; i < out->engines_len; i++) {
-        struct engine_status *e = &out->engines[i];
-        if (e->state == ENGINE_DOWN)
-            e->retry_in_ms = e->retry_in_ms > now ? e->retry_in_ms - now : 0;
-        for (size_t k = 0; k < e->in_flight_len; k++)
-            e->in_flight[k].ms = now - e->in_flight[k].ms;
+    for (size_t i = 0; i < out->engines_len; i++)
+        make_relative(&out->engines[i], now);
+}
+
+void sched_engine_status(struct sched *s, size_t engine, struct engine_status *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->shared.engines[engine];
+    pthread_mutex_unlock(&s->lock);
+    make_relative(out, now_ms());
+}
+
+/* Of an engine that is down, what it said last holds. */
+bool sched_refuses(struct sched *s, const struct sector_size *size, struct errmsg *err)
+{
+    size_t i = (size_t)(size - sector_sizes);
+    const struct link_hello *best = NULL; /* who comes nearest */
+    bool refused = true;
+
+    pthread_mutex_lock(&s->lock);
+    for (size_t k = 0; k < s->shared.engines_len && refused; k++) {
+        const struct link_hello *h = &s->shared.engines[k].hello;
+        refused = h->needed_bytes[i] > h->limit_bytes;
+        if (!best || h->limit_bytes > best->limit_bytes)
+            best = h;
     }
+    if (refused)
+        errmsg_set(err, -EINVAL, "a sector of %s needs %.1f GiB of memory to be proved, %s has %.1f GiB",
+                   size->name, (double)best->needed_bytes[i] / (1 << 30), best->limit_from,
+                   (double)best->limit_bytes / (1 << 30));
+    pthread_mutex_unlock(&s->lock);
+    return refused;
 }

@@ -97,6 +97,11 @@ struct sched_status {
 /* A copy of the present state. Any thread. */
 void sched_status(struct sched *s, struct sched_status *out);
 
+/* The same of one engine, by its place among sched_options.nodes. */
+void sched_engine_status(struct sched *s, size_t engine, struct engine_status *out);
+/* True when no engine can ever prove this size: err has both numbers. Engines that were never ready may yet. Any thread. */
+bool sched_refuses(struct sched *s, const struct sector_size *size, struct errmsg *err);
+
 const char *engine_state_name(enum engine_state state);
 
 #endif

@@ -70,6 +70,24 @@ static void put_stage(char *out, size_t size, enum partition_stage stage, unsign
         snprintf(out, size, "%s", stage == PARTITION_PROVING ? "proving" : "synthesizing");
 }
 
+static void put_memory(FILE *out, const struct node_memory *m)
+{
+    if (!m->mapped) {
+        fputs("\n            has no memory for proofs at present", out);
+        return;
+    }
+    fprintf(out, "\n            %" PRIu32 " of %" PRIu32 " permits in use, memory ", m->slots.witnesses,
+            m->shape.witnesses);
+    put_bytes(out, m->arena_bytes);
+    fprintf(out, " in pages of %s, %s, %s", arena_pages_name((enum arena_pages)m->pages),
+            m->bound ? "bound" : "not bound", m->locked ? "locked" : "not locked");
+    if (m->misplaced_bytes == 0)
+        return;
+    fputs("\n            WRONG: ", out);
+    put_bytes(out, m->misplaced_bytes);
+    fprintf(out, " of it lie on node %d", m->misplaced_node);
+}
+
 static void put_engine(FILE *out, const struct engine_status *e)
 {
     fprintf(out, "engine      node %d: %s", e->node, engine_state_name(e->state));
@@ -85,6 +103,8 @@ static void put_engine(FILE *out, const struct engine_status *e)
         fprintf(out, ", ended %" PRIu32 " times", e->deaths);
     if (e->status.params[0])
         fprintf(out, "\n            holds parameters: %s", e->status.params);
+    if (e->state == ENGINE_READY)
+        put_memory(out, &e->status.node.memory);
     fputc('\n', out);
     for (size_t i = 0; i < e->in_flight_len; i++) {
         char stage[48];
@@ -319,6 +339,101 @@ static void put_engine_metrics(FILE *out, const struct sched_status *st)
                    engine_deaths);
 }
 
+/* One metric, a line for each stage of each engine. */
+static void put_per_stage(FILE *out, const struct sched_status *st, const char *name, const char *type,
+                          const char *help,
+                          uint64_t (*value)(const struct flight_counts *c, enum flight_stage stage))
+{
+    head(out, name, type, help);
+    for (size_t i = 0; i < st->engines_len; i++)
+        for (int stage = 0; stage < FLIGHT_STAGES; stage++)
+            fprintf(out, "proofd_%s{node=\"%d\",stage=\"%s\"} %" PRIu64 "\n", name,
+                    st->engines[i].node, flight_stage_name((enum flight_stage)stage),
+                    value(&st->engines[i].status.node.flight, (enum flight_stage)stage));
+}
+
+static uint64_t stage_partitions(const struct flight_counts *c, enum flight_stage stage)
+{
+    return c->now[stage].partitions;
+}
+
+static uint64_t stage_bytes(const struct flight_counts *c, enum flight_stage stage)
+{
+    return c->now[stage].bytes;
+}
+
+static uint64_t stage_entered(const struct flight_counts *c, enum flight_stage stage)
+{
+    return c->entered[stage];
+}
+
+static uint64_t stage_ms(const struct flight_counts *c, enum flight_stage stage)
+{
+    return c->stage_us[stage] / 1000;
+}
+
+static uint64_t node_permits(const struct engine_status *e)
+{
+    return e->status.node.memory.shape.witnesses;
+}
+
+static uint64_t node_permits_used(const struct engine_status *e)
+{
+    return e->status.node.memory.slots.witnesses;
+}
+
+static uint64_t node_evaluations_used(const struct engine_status *e)
+{
+    return e->status.node.memory.slots.evaluations;
+}
+
+static uint64_t node_returned(const struct engine_status *e)
+{
+    return e->status.node.memory.slots.returned_bytes;
+}
+
+static uint64_t node_arena(const struct engine_status *e)
+{
+    return e->status.node.memory.arena_bytes;
+}
+
+static uint64_t node_huge(const struct engine_status *e)
+{
+    return e->status.node.memory.huge_bytes;
+}
+
+static uint64_t node_misplaced(const struct engine_status *e)
+{
+    return e->status.node.memory.misplaced_bytes;
+}
+
+static uint64_t node_invalid(const struct engine_status *e)
+{
+    return e->status.node.flight.events[FLIGHT_INVALID];
+}
+
+static void put_node_metrics(FILE *out, const struct sched_status *st)
+{
+    put_per_stage(out, st, "node_partitions", "gauge", "Partitions in each stage.", stage_partitions);
+    put_per_stage(out, st, "node_stage_bytes", "gauge", "Bytes of their slots.", stage_bytes);
+    put_per_stage(out, st, "node_stage_entered_total", "counter",
+                  "Partitions that came to the stage since the engine's start.", stage_entered);
+    put_per_stage(out, st, "node_stage_milliseconds_total", "counter",
+                  "Time that partitions spent in the stage.", stage_ms);
+    put_per_engine(out, st, "node_permits", "gauge", "Slots for partitions.", node_permits);
+    put_per_engine(out, st, "node_permits_in_use", "gauge", "Slots in use.", node_permits_used);
+    put_per_engine(out, st, "node_evaluation_parts_in_use", "gauge", "Of these with their larger part.",
+                   node_evaluations_used);
+    put_per_engine(out, st, "node_returned_bytes_total", "counter",
+                   "Bytes of slots given back since the engine's start.", node_returned);
+    put_per_engine(out, st, "node_arena_bytes", "gauge", "Memory mapped for proofs.", node_arena);
+    put_per_engine(out, st, "node_huge_bytes", "gauge", "Of this in pages of 2 MiB or more.", node_huge);
+    put_per_engine(out, st, "node_misplaced_bytes", "gauge", "Of this on another node than it should be.",
+                   node_misplaced);
+    put_per_engine(out, st, "node_invalid_proofs_total", "counter",
+                   "Proofs thrown away since the engine's start, for they did not verify.", node_invalid);
+}
+
 static void put_params_metrics(FILE *out, struct params_watch *params)
 {
     struct srs_look look;
@@ -352,6 +467,7 @@ int metrics_render(const struct status_source *src, char **text, size_t *len)
     put_job_metrics(out, src->jobs);
     put_partition_metrics(out, st);
     put_engine_metrics(out, st);
+    put_node_metrics(out, st);
     put_params_metrics(out, src->params);
     free(st);
     return finish(out);

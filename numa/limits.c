@@ -88,6 +88,7 @@ static void apply_group(const struct group *g, const struct controller *c, struc
         return;
     if (limit < out->total_bytes) {
         out->total_bytes = limit;
+        out->grouped = true;
         snprintf(out->from, sizeof(out->from), "control group %.200s", g->path[0] ? g->path : "/");
     }
     if (!read_number(g, c->usage, &usage))

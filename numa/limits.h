@@ -12,6 +12,7 @@
 struct limits {
     uint64_t total_bytes; /* the smallest limit that there is; UINT64_MAX: nothing could be read */
     uint64_t available_bytes; /* what can be had now without swapping; as above */
+    bool grouped;             /* a control group sets the total, and not the machine */
     char from[256];           /* who sets the total: "this machine", "control group /a/b" */
 };
 

@@ -142,7 +142,7 @@ END_TEST
 /* A limit: fewer slots, then none, and both numbers. */
 START_TEST(ground_create__within_a_limit)
 {
-    char why[256] = "";
+    struct ground_needs needs;
 
     opt.memory_bytes = 5 * MIB;
     make();
@@ -152,30 +152,35 @@ START_TEST(ground_create__within_a_limit)
     ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), -ENOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "2KiB:"));
     ck_assert_ptr_nonnull(strstr(err.text, "the configuration has 0.0 GiB"));
-    ck_assert_uint_eq(ground_refused(ground, why, sizeof(why)), (UINT32_C(1) << 10) - 1);
-    ck_assert_str_eq(why, err.text);
+    ground_needs(ground, &needs);
+    for (size_t i = 0; i < GROUND_SIZES; i++)
+        ck_assert_uint_gt(needs.bytes[i], needs.limit_bytes);
+    ck_assert_str_eq(needs.limit_from, "the configuration");
 }
 END_TEST
 
 /* With parameters on the host and a proof on the CPU: 2 KiB fits, 32 GiB does not. */
-START_TEST(ground_refused__by_the_node)
+START_TEST(ground_needs__of_a_node)
 {
     struct backend *cpu = NULL;
-    char why[256] = "";
+    struct ground_needs needs;
 
     ck_assert_int_eq(backend_cpu_create(NULL, &cpu, &err), 0);
     opt.sim = NULL;
     opt.backends = &cpu;
     opt.memory_node = 0;
     opt.node_bytes = 8 * GIB;
-    opt.memory_bytes = 8 * GIB;
+    opt.sharers = _i + 1;
+    opt.engines = 4;
     opt.params_dir = "/nonexistent";
     make();
     ck_assert(!seen.mapped); /* no parameters: nothing to map for */
-    uint32_t refused = ground_refused(ground, why, sizeof(why));
-    ck_assert_uint_eq(refused & 1, 0);
-    ck_assert_uint_eq(refused >> 8, 3);
-    ck_assert_msg(strstr(why, "GiB of memory are needed") && strstr(why, "8.0 GiB"), "%s", why);
+    ground_needs(ground, &needs);
+    ck_assert_uint_eq(needs.limit_bytes, 8 * GIB / opt.sharers);
+    ck_assert_uint_lt(needs.bytes[0], 4 * GIB);
+    ck_assert_uint_gt(needs.bytes[8], 44 * GIB);
+    ck_assert_uint_gt(needs.bytes[9], needs.bytes[8]);
+    ck_assert_str_eq(needs.limit_from, _i ? "a share of node 0" : "node 0");
     ground_destroy(ground);
     ground = NULL;
     backend_destroy(cpu);
@@ -193,7 +198,7 @@ int main(void)
     tcase_add_test(tc, ground_prepare__another_circuit);
     tcase_add_test(tc, ground_prepare__without_parameters);
     tcase_add_test(tc, ground_create__within_a_limit);
-    tcase_add_test(tc, ground_refused__by_the_node);
+    tcase_add_loop_test(tc, ground_needs__of_a_node, 0, 2);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }

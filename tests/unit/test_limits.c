@@ -24,6 +24,7 @@ START_TEST(limits_read__the_machine)
     ck_assert_uint_eq(l.total_bytes, 16 * GIB);
     ck_assert_uint_eq(l.available_bytes, 8 * GIB);
     ck_assert_str_eq(l.from, "this machine");
+    ck_assert(!l.grouped);
 }
 END_TEST
 
@@ -61,6 +62,7 @@ START_TEST(limits_read__groups_of_version_1)
     ck_assert_uint_eq(l.total_bytes, 2 * GIB);
     ck_assert_uint_eq(l.available_bytes, 1 * GIB);
     ck_assert_str_eq(l.from, "control group /a");
+    ck_assert(l.grouped);
 }
 END_TEST
 

@@ -31,7 +31,8 @@ static void memory(struct limits *out)
 {
     uint64_t left = machine.total > machine.taken ? machine.total - machine.taken : 0;
 
-    *out = (struct limits){machine.total, left, "this test"};
+    *out = (struct limits){
+        .total_bytes = machine.total, .available_bytes = left, .from = "this test"};
 }
 
 static int open_params(const struct sector_size *size, const struct srs_options *opt,

@@ -30,19 +30,21 @@ static struct {
     bool held[2]; /* partitions of even numbers are of the first size, of odd ones of the second */
     uint32_t holds;
     unsigned percent; /* the last */
+    enum job_priority priority;
     size_t len;
     int code;
     char text[512];
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .priority = JOB_NORMAL};
 
-int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out)
+int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
+                            struct partition_work *out)
 {
     int ret = -EAGAIN;
 
     (void)jobs, (void)node;
     pthread_mutex_lock(&table.lock);
     for (uint32_t k = 0; k < table.len && ret < 0 && !table.cancelled; k++)
-        if (table.fate[k] == WAITING && !table.held[k % 2]) {
+        if (table.fate[k] == WAITING && !table.held[k % 2] && !(refused >> k % 2 & 1)) {
             table.fate[k] = TAKEN;
             table.takes[k]++;
             *out = (struct partition_work){1, k, JOB_NORMAL, &sector_sizes[k % 2],
@@ -120,6 +122,15 @@ void jobs_partition_failed(struct jobs *jobs, uint64_t job, uint32_t partition, 
     pthread_mutex_unlock(&table.lock);
 }
 
+int jobs_partition_priority(struct jobs *jobs, uint64_t job, enum job_priority *out)
+{
+    (void)jobs, (void)job;
+    pthread_mutex_lock(&table.lock);
+    *out = table.priority;
+    pthread_mutex_unlock(&table.lock);
+    return 0;
+}
+
 bool jobs_cancelled(struct jobs *jobs, uint64_t job)
 {
     (void)jobs, (void)job;
@@ -143,6 +154,11 @@ static size_t count(enum fate fate)
 static bool all_done(void)
 {
     return count(DONE) == table.len;
+}
+
+static bool odd_ones_are_done(void)
+{
+    return count(DONE) == table.len / 2;
 }
 
 static bool one_failed(void)
@@ -175,10 +191,14 @@ static void wait_until(bool (*condition)(void))
 
 static const char *marker_path;
 
-static void send_hello(void)
+/* A small one has not the memory for the first size. */
+static void send_hello(bool small)
 {
     struct link_message m = {.type = LINK_HELLO,
-                             .hello = {.threads = 1, .capacity = 2, .device = "made up"}};
+                             .hello = {.threads = 1, .capacity = 2, .device = "made up",
+                                       .limit_bytes = (uint64_t)8 << 30, .limit_from = "node 0"}};
+    if (small)
+        m.hello.needed_bytes[0] = (uint64_t)10 << 30;
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
 }
 
@@ -244,9 +264,9 @@ static int engine_main(const char *mode, const char *marker)
         return 3;
     marker_path = marker;
     if (strcmp(mode, "mute") != 0)
-        send_hello();
+        send_hello(strcmp(mode, "small") == 0);
     if (strcmp(mode, "hello-twice") == 0 && !is_second_life(marker))
-        send_hello();
+        send_hello(false);
     if (strcmp(mode, "rubbish") == 0 && !is_second_life(marker))
         return write(SUPERVISOR_ENGINE_FD, "rubbish", 7) == 7 ? (pause(), 1) : 1;
     while (link_receive(SUPERVISOR_ENGINE_FD, &m, &fd) == 0) {
@@ -256,6 +276,8 @@ static int engine_main(const char *mode, const char *marker)
             return 0;
         if (m.type == LINK_CANCEL)
             on_cancel(&m.cancel);
+        if (m.type == LINK_PRIORITY && m.priority.job == 1 && m.priority.priority == JOB_HIGH)
+            answer("work", &(struct link_work){.job = 1}); /* partition 0 was held until now */
         if (m.type != LINK_WORK)
             continue;
         if (strcmp(mode, "die") == 0)
@@ -404,6 +426,36 @@ START_TEST(sched__trouble_of_the_engine_is_retried_then_given_up)
 }
 END_TEST
 
+/* Sizes that an engine has not the memory for stay where they are; who asks hears both numbers. */
+START_TEST(sched__gives_no_engine_what_it_has_no_memory_for)
+{
+    struct errmsg err = {""};
+
+    begin("small", 4, 0);
+    wait_until(odd_ones_are_done);
+    usleep(20000);
+    ck_assert_uint_eq(table.takes[0] + table.takes[2], 0);
+    ck_assert(sched_refuses(sched, &sector_sizes[0], &err));
+    ck_assert_str_eq(err.text, "a sector of 2KiB needs 10.0 GiB of memory to be proved, node 0 has 8.0 GiB");
+    ck_assert(!sched_refuses(sched, &sector_sizes[1], &err));
+    end();
+}
+END_TEST
+
+/* The engine holds its partition until it hears that it is urgent. */
+START_TEST(sched__tells_of_a_new_priority)
+{
+    begin("hold", 1, 0);
+    wait_until(one_taken);
+    pthread_mutex_lock(&table.lock);
+    table.priority = JOB_HIGH;
+    pthread_mutex_unlock(&table.lock);
+    sched_wake(sched);
+    wait_until(all_done);
+    end();
+}
+END_TEST
+
 START_TEST(sched__a_partition_that_cannot_be_proved_fails_at_once)
 {
     begin("fail", 1, 0);
@@ -421,11 +473,6 @@ static uint64_t say_stamp(void *ctx, const struct sector_size *size)
 {
     (void)ctx, (void)size;
     return stamp;
-}
-
-static bool odd_ones_are_done(void)
-{
-    return count(DONE) == table.len / 2;
 }
 
 static bool held_again(void)
@@ -596,6 +643,8 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__an_engine_that_dies_at_start_is_started_again);
     tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
+    tcase_add_test(tc, sched__gives_no_engine_what_it_has_no_memory_for);
+    tcase_add_test(tc, sched__tells_of_a_new_priority);
     tcase_add_test(tc, sched__a_partition_that_cannot_be_proved_fails_at_once);
     tcase_add_test(tc, sched__missing_parameters_are_waited_for);
     tcase_add_test(tc, sched__changed_parameters_are_tried_at_once);
