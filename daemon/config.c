@@ -140,6 +140,9 @@ static int parse_text(const struct option *o, const char *value, char *out, stru
                           strlen(value), CONFIG_PATH_MAX - 1);
     if (!*value && *o->preset)
         return errmsg_set(err, -EINVAL, "%s: must not be empty", o->name);
+    for (const char *c = value; *c; c++)
+        if ((unsigned char)*c < ' ')
+            return errmsg_set(err, -EINVAL, "%s: a control character in a path", o->name);
     memcpy(out, value, strlen(value) + 1);
     return 0;
 }
@@ -183,6 +186,26 @@ static char *trim(char *s)
     return s;
 }
 
+static bool is_quote(char c)
+{
+    return c == '"' || c == '\'';
+}
+
+/* Quotes around a value keep blanks at its ends; they are no part of it. */
+static int unquote(char **value, struct errmsg *err)
+{
+    char *s = *value;
+    size_t n = strlen(s);
+
+    if (n == 0 || (!is_quote(s[0]) && !is_quote(s[n - 1])))
+        return 0;
+    if (n < 2 || s[0] != s[n - 1] || strchr(s + 1, s[0]) != s + n - 1)
+        return errmsg_set(err, -EINVAL, "%s: quotes that do not belong together", s);
+    s[n - 1] = '\0';
+    *value = s + 1;
+    return 0;
+}
+
 /* Line numbers of the options seen, to tell of the second mention of a key. */
 struct seen {
     unsigned line[ARRAY_LEN(options)];
@@ -204,7 +227,8 @@ static int read_assignment(char *text, unsigned line, struct seen *seen, struct 
     if (*first)
         return errmsg_set(err, -EINVAL, "%s: already given on line %u", key, *first);
     *first = line;
-    return set_option(cfg, o, value, err);
+    int ret = unquote(&value, err);
+    return ret < 0 ? errmsg_prefix(err, ret, "%s", key) : set_option(cfg, o, value, err);
 }
 
 static int read_line(char *text, unsigned line, struct seen *seen, struct config *cfg,
@@ -402,13 +426,24 @@ void config_print_help(FILE *out)
     }
     fprintf(out,
             "  %-28s read options from FILE (see proofd.conf(5))\n%31s[%s, where it is there]\n"
-            "  %-28s print the options in effect and exit\n"
+            "  %-28s print the options in effect, check them against this machine, and exit\n"
             "  %-28s print the version and exit\n"
             "  %-28s print this help and exit\n\n",
             "--config FILE", "", CONFIG_FILE_DEFAULT, "--check-config", "--version", "--help");
     fputs("The command line overrules the file, the file the defaults in brackets.\n"
           "Exit status: 0 stopped as asked, 1 a fault, 2 wrong options.\n",
           out);
+}
+
+/* In quotes where it would not be read back as it is. */
+static void print_text(const char *text, FILE *out)
+{
+    size_t n = strlen(text);
+    bool plain = n == 0 || (text[0] != ' ' && text[n - 1] != ' ' && !is_quote(text[0]) &&
+                            !is_quote(text[n - 1]));
+    const char *quote = plain ? "" : strchr(text, '"') ? "'" : "\"";
+
+    fprintf(out, "%s%s%s\n", quote, text, quote);
 }
 
 void config_print(const struct config *cfg, FILE *out)
@@ -418,7 +453,7 @@ void config_print(const struct config *cfg, FILE *out)
         const void *field = (const char *)cfg + o->offset;
         fprintf(out, "%s = ", o->name);
         if (o->type == OPTION_PATH || o->type == OPTION_WORDS)
-            fprintf(out, "%s\n", (const char *)field);
+            print_text(field, out);
         else if (o->type == OPTION_LEVEL)
             fprintf(out, "%s\n", log_level_name(*(const enum log_level *)field));
         else

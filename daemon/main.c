@@ -19,12 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/config.h"
+#include "daemon/config_check.h"
 #include "daemon/jobs.h"
 #include "daemon/node_files.h"
 #include "daemon/notify.h"
 #include "daemon/params_watch.h"
-#include "daemon/paths.h"
 #include "daemon/sched.h"
 #include "daemon/sim.h"
 #include "daemon/status.h"
@@ -100,27 +99,42 @@ static uint64_t stamp_params(void *ctx, const struct sector_size *size)
     return params_watch_stamp(sv->params, size);
 }
 
-static void log_change(const struct job_info *info, enum job_state was, bool gone)
+/* Why a file was refused: one line. */
+static void log_refused(const struct service *sv, const struct job_info *info)
 {
-    if (gone) {
-        log_debug(log_u64("job", info->id), log_str("name", info->name), log_str("state", "gone"));
-        return;
-    }
+    char *text = NULL;
+
+    if (sv->jobs && jobs_error(sv->jobs, info->id, &text) == 0)
+        text[strcspn(text, "\n")] = '\0';
+    log_info(log_u64("job", info->id), log_str("name", info->name),
+             log_str("state", job_state_name(info->state)), log_u64("uid", info->uid),
+             log_u64("bytes", info->file_bytes), log_str("error", text ? text : "unknown"));
+    free(text);
+}
+
+/* A job's milestones. A file that is received is none, but its refusal is what its user will ask about. */
+static void log_change(const struct service *sv, const struct job_info *info, enum job_state was,
+                       bool gone)
+{
+    bool cancelled = info->state == JOB_CANCELLED && was != JOB_RECEIVING;
+
+    if (gone)
+        log_debug(log_u64("job", info->id), log_str("name", info->name), log_str("state", "removed"));
     if (info->state == was)
         return;
-    if (info->state == JOB_RECEIVING || info->state == JOB_REJECTED)
-        log_debug(log_u64("job", info->id), log_str("name", info->name),
-                  log_str("state", job_state_name(info->state)));
-    else
+    if (info->state == JOB_REJECTED)
+        log_refused(sv, info);
+    else if (cancelled || (!gone && info->state != JOB_RECEIVING))
         log_info(log_u64("job", info->id), log_str("name", info->name),
-                 log_str("state", job_state_name(info->state)), log_u64("uid", info->uid));
+                 log_str("state", job_state_name(info->state)), log_u64("uid", info->uid),
+                 log_u64("bytes", info->file_bytes));
 }
 
 static void on_job_changed(void *ctx, const struct job_info *info, enum job_state was, bool gone)
 {
     struct service *sv = ctx;
 
-    log_change(info, was, gone);
+    log_change(sv, info, was, gone);
     if (sv->sched)
         sched_wake(sv->sched);
     fs_job_changed(atomic_load(&sv->fs), info, was, gone);
@@ -258,22 +272,6 @@ static int choose_nodes(struct service *sv, struct errmsg *err)
         return errmsg_prefix(err, ret, "nodes");
     for (size_t i = 0; i < sv->nodes->len; i++)
         sv->node_ids[i] = sv->nodes->list[i].id;
-    if (strcmp(sv->config.gpus, "auto") != 0 && strcmp(sv->config.gpus, "none") != 0)
-        return errmsg_set(err, -EINVAL, "gpus: '%s' is neither auto nor none", sv->config.gpus);
-    return 0;
-}
-
-/* A service that read its own mount would wait for itself. */
-static int check_paths(const struct config *cfg, struct errmsg *err)
-{
-    const struct {
-        const char *what, *path;
-    } dirs[] = {{"store", cfg->store}, {"params", cfg->params}};
-
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-        if (dirs[i].path[0] && path_is_inside(dirs[i].path, cfg->mount))
-            return errmsg_set(err, -EINVAL, "%s %s lies inside the mount %s", dirs[i].what,
-                              dirs[i].path, cfg->mount);
     return 0;
 }
 
@@ -449,9 +447,7 @@ static int build_processes(struct service *sv, struct errmsg *err)
 {
     sigset_t mask;
 
-    int ret = check_paths(&sv->config, err);
-    if (ret == 0)
-        ret = find_engine(sv, err);
+    int ret = find_engine(sv, err);
     if (ret == 0)
         ret = choose_nodes(sv, err);
     if (ret < 0)
@@ -538,13 +534,18 @@ static void take_down(struct service *sv)
 
 /* ---- running ---- */
 
-static const char *signal_that_came(int fd)
+/* The signal that ends the service, or NULL. There is nothing to read anew: options count from the start on, the log goes to
+ * standard error, parameters are looked at whenever they are needed. */
+static const char *stop_that_came(int fd)
 {
     struct signalfd_siginfo info;
 
     if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return NULL;
-    return strsignal((int)info.ssi_signo);
+    if (info.ssi_signo != SIGHUP)
+        return strsignal((int)info.ssi_signo);
+    log_info(log_str("msg", "SIGHUP is ignored: options change with a restart"));
+    return NULL;
 }
 
 static enum exit_status run(struct service *sv)
@@ -568,7 +569,7 @@ static enum exit_status run(struct service *sv)
             log_warn(log_str("msg", "the mount was taken away, stopping"));
             return EXIT_STOPPED;
         }
-        const char *name = signal_that_came(sv->signals);
+        const char *name = stop_that_came(sv->signals);
         if (name) {
             log_info(log_str("msg", "stopping"), log_str("signal", name));
             return EXIT_STOPPED;
@@ -609,6 +610,19 @@ static enum exit_status serve(struct service *sv)
     return status;
 }
 
+/* --check-config: what would be done, and whether it can be. */
+static enum exit_status check(const struct config *cfg)
+{
+    struct errmsg err = {""};
+
+    config_print(cfg, stdout);
+    if (config_check(cfg, &err) < 0 || config_check_machine(cfg, stderr, &err) < 0) {
+        fprintf(stderr, "proofd: %s\n", err.text);
+        return EXIT_USAGE;
+    }
+    return EXIT_STOPPED;
+}
+
 int main(int argc, char **argv)
 {
     static struct service sv = {.signals = -1, .lost_fd = -1};
@@ -627,14 +641,13 @@ int main(int argc, char **argv)
         puts("proofd " PROOFD_VERSION);
         return EXIT_STOPPED;
     case CONFIG_CHECK:
-        if (check_paths(&sv.config, &err) < 0) {
-            fprintf(stderr, "proofd: %s\n", err.text);
-            return EXIT_USAGE;
-        }
-        config_print(&sv.config, stdout);
-        return EXIT_STOPPED;
+        return (int)check(&sv.config);
     case CONFIG_RUN:
         break;
+    }
+    if (config_check(&sv.config, &err) < 0) {
+        fprintf(stderr, "proofd: %s\n", err.text);
+        return EXIT_USAGE;
     }
     return (int)serve(&sv);
 }

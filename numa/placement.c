@@ -139,6 +139,17 @@ static void take_memory(struct placement *p, const struct placement_allowed *all
     p->memory_node = -1;
 }
 
+static int no_such_node(const struct topology *t, int id, struct errmsg *err)
+{
+    char has[256] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < t->nodes_len && used < sizeof(has); i++)
+        used += (size_t)snprintf(has + used, sizeof(has) - used, "%s%d", i ? ", " : "",
+                                 t->nodes[i].id);
+    return errmsg_set(err, -EINVAL, "node %d: this machine has no such node; it has %s", id, has);
+}
+
 int placement_of_node(const struct topology *t, const struct placement_allowed *allowed, int id,
                       struct placement *out, struct errmsg *err)
 {
@@ -149,8 +160,7 @@ int placement_of_node(const struct topology *t, const struct placement_allowed *
     snprintf(who, sizeof(who), "node %d", id);
     if (!p.cpus || !node) {
         set_free(p.cpus);
-        return node ? errmsg_set(err, -ENOMEM, "%s: no memory", who)
-                    : errmsg_set(err, -EINVAL, "%s: this machine has no such node", who);
+        return node ? errmsg_set(err, -ENOMEM, "%s: no memory", who) : no_such_node(t, id, err);
     }
     CPU_OR_S(SET_BYTES, p.cpus, p.cpus, node->cpus);
     int ret = take_cpus(&p, allowed, node->cpus, who, err);

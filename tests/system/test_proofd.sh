@@ -85,7 +85,11 @@ mkdir "$tmp/params" "$mnt"
 refused 2 "unknown option '--frobnicate'" --frobnicate
 printf 'mount = /x\nfrobnicate = 1\n' >"$tmp/conf"
 refused 2 "conf:2: unknown key 'frobnicate'" --config "$tmp/conf"
-refused 1 "lies inside the mount" --mount "$mnt" --store "$mnt/store"
+refused 2 "lies inside the mount" --mount "$mnt" --store "$mnt/store"
+refused 2 "lies inside the mount" --check-config --mount "$mnt" --store "$mnt/store"
+refused 2 "node 999: this machine has no such node; it has 0" --mount "$mnt" --store "$tmp/store" --nodes 999
+refused 2 "params /nonexistent" --check-config --mount "$mnt" --store "$tmp/store" --params /nonexistent
+refused 0 "no parameters that can be used" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
 refused 1 "/nonexistent/engine" --mount "$mnt" --store "$tmp/store" --engine /nonexistent/engine
 : >"$tmp/file"
 refused 1 "$tmp/file" --mount "$mnt" --store "$tmp/file/store"
@@ -114,6 +118,11 @@ ok "proofd.8 names the metrics there are" diff <(sed -nE 's/^# TYPE ([a-z_]+) .*
     <(grep -oE '^\.It Ic proofd_.*' doc/man/proofd.8 | grep -oE 'proofd_[a-z_]+' | sort)
 ok "the engine is no program to start by hand" eval "! '$build/proofd-engine' --node 0 3>&-"
 echo "idle: front $(awk '/VmRSS/ {print $2}' "/proc/$front/status") kB, engine $(awk '/VmRSS/ {print $2}' "/proc/$(engine)/status") kB resident"
+
+# ---- a signal that stops nothing
+kill -HUP "$front"
+ok "SIGHUP is logged" wait_for 5 says "$tmp/log" "SIGHUP is ignored"
+ok "and ignored" kill -0 "$front"
 
 # ---- an idle engine that is killed, a front that is killed, a clean stop ----
 kill_engine idle

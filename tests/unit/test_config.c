@@ -1,4 +1,4 @@
-#include "daemon/config.h"
+#include "daemon/config_check.h"
 
 #include <check.h>
 #include <errno.h>
@@ -94,6 +94,13 @@ static const struct {
     {"keep_finished_age = 3w\n", ":1: keep_finished_age: '3w'"},
     {"log_level = loud\n", ":1: log_level: 'loud' is none of err, warn, info, debug"},
     {"mount =\n", ":1: mount: must not be empty"},
+    {"mount = \"/a\n", ":1: mount: \"/a: quotes that do not belong together"},
+    {"mount = /a'\n", ":1: mount: /a': quotes"},
+    {"mount = \"/a'\n", ":1: mount: \"/a': quotes"},
+    {"mount = \"/a\"/b\"\n", ":1: mount: \"/a\"/b\": quotes"},
+    {"mount = \"\n", ":1: mount: \": quotes"},
+    {"mount = \"\"\n", ":1: mount: must not be empty"},
+    {"mount = /a\x01/b\n", ":1: mount: a control character"},
     {"threads\n", ":1: 'threads' is not of the form key = value"},
     {"[nodes]\n", ":1: unknown section [nodes]"},
     {"threads = 1\n\nthreads = 2\n", ":3: threads: already given on line 1"},
@@ -117,6 +124,125 @@ START_TEST(config_read_file__refuses_a_zero_byte_and_an_endless_path)
     ck_assert_int_eq(config_read_file(path, &cfg, &err), -EINVAL);
     memset(text + strlen(text), 'a', CONFIG_PATH_MAX);
     ck_assert_int_eq(read_text(text), -EINVAL);
+}
+END_TEST
+
+START_TEST(config_read_file__quotes_are_no_part_of_a_value)
+{
+    ck_assert_int_eq(read_text("mount = \" /with blanks \"\nstore = '/it/\"s'\nparams = \"\"\n"
+                               "threads = '3'\nengine = /it's\n"),
+                     0);
+    ck_assert_str_eq(cfg.mount, " /with blanks ");
+    ck_assert_str_eq(cfg.store, "/it/\"s");
+    ck_assert_str_eq(cfg.params, "");
+    ck_assert_str_eq(cfg.engine, "/it's");
+    ck_assert_uint_eq(cfg.threads, 3);
+}
+END_TEST
+
+START_TEST(config_print__quotes_what_needs_them)
+{
+    static const char *const paths[] = {"/plain", "/in side", " /before", "/after ", "\"/quoted\"",
+                                        "/at end'", "/it's"};
+
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        char *text = NULL;
+        size_t len;
+        strcpy(cfg.mount, paths[i]);
+        FILE *f = open_memstream(&text, &len);
+        config_print(&cfg, f);
+        fclose(f);
+        cfg.mount[0] = '\0';
+        ck_assert_msg(read_text(text) == 0, "%s", err.text);
+        ck_assert_str_eq(cfg.mount, paths[i]);
+        free(text);
+    }
+}
+END_TEST
+
+/* ---- on this machine ---- */
+
+static char dir[64];
+
+static void make_dir(void)
+{
+    setup();
+    strcpy(dir, "/tmp/proofd-check-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(cfg.mount, sizeof(cfg.mount), "%s/mnt", dir);
+    snprintf(cfg.store, sizeof(cfg.store), "%s/store", dir);
+    snprintf(cfg.params, sizeof(cfg.params), "%s", dir);
+}
+
+static void remove_dir(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    ck_assert_int_eq(system(command), 0);
+    teardown();
+}
+
+static void refuses(int (*check)(void), const char *text)
+{
+    ck_assert_int_lt(check(), 0);
+    ck_assert_msg(strstr(err.text, text), "'%s' does not say '%s'", err.text, text);
+}
+
+static int check(void)
+{
+    return config_check(&cfg, &err);
+}
+
+static int check_machine(void)
+{
+    FILE *null = fopen("/dev/null", "w");
+    int ret = config_check_machine(&cfg, null, &err);
+
+    fclose(null);
+    return ret;
+}
+
+START_TEST(config_check__what_can_never_work)
+{
+    ck_assert_int_eq(check(), 0);
+    snprintf(cfg.store, sizeof(cfg.store), "%s/mnt/store", dir);
+    refuses(check, "lies inside the mount");
+    snprintf(cfg.store, sizeof(cfg.store), "%s/store", dir);
+    snprintf(cfg.params, sizeof(cfg.params), "%s/mnt/../mnt/params", dir);
+    refuses(check, "lies inside the mount");
+    cfg.params[0] = '\0';
+    strcpy(cfg.nodes, "1023");
+    refuses(check, "node 1023: this machine has no such node; it has 0");
+    cfg.nodes[0] = '\0';
+    strcpy(cfg.gpus, "two");
+    refuses(check, "gpus: 'two' is neither auto nor none");
+}
+END_TEST
+
+START_TEST(config_check_machine__directories_and_programs)
+{
+    char *text = NULL, file[128];
+    size_t len;
+
+    FILE *f = open_memstream(&text, &len);
+    ck_assert_msg(config_check_machine(&cfg, f, &err) == 0, "%s", err.text);
+    fclose(f);
+    ck_assert_msg(strstr(text, "no parameters that can be used"), "%s", text);
+    free(text);
+    ck_assert_int_ne(access(cfg.store, F_OK), 0); /* nothing is made */
+    snprintf(file, sizeof(file), "%s/file", dir);
+    fclose(fopen(file, "w"));
+    strcpy(cfg.engine, file);
+    refuses(check_machine, "engine program");
+    strcpy(cfg.params, file);
+    refuses(check_machine, "not a directory");
+    strcpy(cfg.params, "/nonexistent");
+    refuses(check_machine, "params /nonexistent: No such file");
+    strcpy(cfg.mount, file);
+    refuses(check_machine, "mount");
+    strcpy(cfg.store, "/nonexistent/a/b/");
+    refuses(check_machine, "store /nonexistent/a/b/ cannot be made");
 }
 END_TEST
 
@@ -185,7 +311,7 @@ START_TEST(config_print__reads_back_the_same)
     struct config again;
 
     read_text("threads = 3\nkeep_finished_age = 2d\nmax_store = 5T\n"
-              "log_level = warn\nparams = /p\nnode = 0\n");
+              "log_level = warn\nparams = /p\nnodes = 0\n");
     FILE *f = fopen(path, "w");
     config_print(&cfg, f);
     fclose(f);
@@ -211,7 +337,14 @@ int main(void)
     tcase_add_test(tc, config_load__names_what_is_wrong);
     tcase_add_test(tc, config_load__help_needs_no_good_file);
     tcase_add_test(tc, config_print__reads_back_the_same);
+    tcase_add_test(tc, config_read_file__quotes_are_no_part_of_a_value);
+    tcase_add_test(tc, config_print__quotes_what_needs_them);
     suite_add_tcase(s, tc);
+    TCase *machine = tcase_create("machine");
+    tcase_add_checked_fixture(machine, make_dir, remove_dir);
+    tcase_add_test(machine, config_check__what_can_never_work);
+    tcase_add_test(machine, config_check_machine__directories_and_programs);
+    suite_add_tcase(s, machine);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
     int failed = srunner_ntests_failed(r);

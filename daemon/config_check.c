@@ -1,0 +1,124 @@
+#include "daemon/config_check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/nodes.h"
+#include "daemon/params_watch.h"
+#include "daemon/paths.h"
+
+/* A service that read its own mount would wait for itself. */
+static int check_paths(const struct config *cfg, struct errmsg *err)
+{
+    const struct {
+        const char *what, *path;
+    } dirs[] = {{"store", cfg->store}, {"params", cfg->params}};
+
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        if (dirs[i].path[0] && path_is_inside(dirs[i].path, cfg->mount))
+            return errmsg_set(err, -EINVAL, "%s %s lies inside the mount %s", dirs[i].what,
+                              dirs[i].path, cfg->mount);
+    return 0;
+}
+
+static int check_nodes(const struct config *cfg, struct errmsg *err)
+{
+    struct nodes *nodes = NULL;
+    int ret = nodes_read(cfg->nodes, &nodes, err);
+
+    nodes_destroy(nodes);
+    return ret < 0 ? errmsg_prefix(err, ret, "nodes") : 0;
+}
+
+static int check_gpus(const struct config *cfg, struct errmsg *err)
+{
+    if (strcmp(cfg->gpus, "auto") == 0 || strcmp(cfg->gpus, "none") == 0)
+        return 0;
+    return errmsg_set(err, -EINVAL, "gpus: '%s' is neither auto nor none", cfg->gpus);
+}
+
+int config_check(const struct config *cfg, struct errmsg *err)
+{
+    int ret = check_paths(cfg, err);
+
+    if (ret == 0)
+        ret = check_nodes(cfg, err);
+    return ret < 0 ? ret : check_gpus(cfg, err);
+}
+
+/* ---- directories ---- */
+
+static int check_dir(const char *what, const char *path, int mode, struct errmsg *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return errmsg_set(err, -errno, "%s %s: %s", what, path, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return errmsg_set(err, -ENOTDIR, "%s %s: not a directory", what, path);
+    if (access(path, mode) < 0)
+        return errmsg_set(err, -errno, "%s %s: %s", what, path, strerror(errno));
+    return 0;
+}
+
+/* One that is made where it is absent: then in a directory that is there. */
+static int check_dir_or_parent(const char *what, const char *path, struct errmsg *err)
+{
+    char parent[CONFIG_PATH_MAX + 4];
+
+    if (access(path, F_OK) == 0 || errno != ENOENT)
+        return check_dir(what, path, R_OK | W_OK | X_OK, err);
+    size_t len = strlen(path);
+    while (len > 0 && path[len - 1] == '/')
+        len--;
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    snprintf(parent, sizeof(parent), "%.*s", (int)(len ? len : 1), len ? path : ".");
+    int ret = check_dir(what, parent, W_OK | X_OK, err);
+    return ret < 0 ? errmsg_prefix(err, ret, "%s %s cannot be made", what, path) : 0;
+}
+
+static int check_engine(const struct config *cfg, struct errmsg *err)
+{
+    if (!cfg->engine[0] || access(cfg->engine, X_OK) == 0)
+        return 0;
+    return errmsg_set(err, -errno, "engine program %s: %s", cfg->engine, strerror(errno));
+}
+
+static void warn_of_params(const struct config *cfg, FILE *warnings)
+{
+    struct params_watch *watch = NULL;
+    struct errmsg err = {""};
+    struct srs_look look;
+    bool any = false;
+
+    if (params_watch_create(cfg->params, "", &watch) < 0)
+        return;
+    for (const struct sector_size *size = sector_sizes; size->name; size++) {
+        int ret = params_watch_look(watch, size, &look, &err);
+        any |= ret == 0;
+        if (ret < 0 && ret != -ENOENT)
+            fprintf(warnings, "warning: parameters of %s: %s\n", size->name, err.text);
+    }
+    if (!any)
+        fprintf(warnings, "warning: no parameters that can be used: every job will be refused\n");
+    params_watch_destroy(watch);
+}
+
+int config_check_machine(const struct config *cfg, FILE *warnings, struct errmsg *err)
+{
+    int ret = check_dir_or_parent("store", cfg->store, err);
+
+    if (ret == 0)
+        ret = check_dir_or_parent("mount", cfg->mount, err);
+    if (ret == 0 && cfg->params[0])
+        ret = check_dir("params", cfg->params, R_OK | X_OK, err);
+    if (ret == 0)
+        ret = check_engine(cfg, err);
+    if (ret == 0)
+        warn_of_params(cfg, warnings);
+    return ret;
+}
