@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const char *const state_names[JOB_STATES] = {
-    [JOB_RECEIVING] = "receiving", [JOB_REJECTED] = "failed",
+    [JOB_RECEIVING] = "receiving", [JOB_REJECTED] = "refused",
     [JOB_QUEUED] = "queued",       [JOB_SYNTHESIZING] = "synthesizing",
     [JOB_PROVING] = "proving",     [JOB_DONE] = "done",
     [JOB_FAILED] = "failed",       [JOB_CANCELLED] = "cancelled",

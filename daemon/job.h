@@ -17,9 +17,9 @@
 
 enum job_state {
     JOB_RECEIVING,    /* a file that is written, or waits under a temporary name; no job yet */
-    JOB_REJECTED,     /* not a C1: only NAME.error is there */
-    JOB_QUEUED,       /* accepted and synced; waits for an engine */
-    JOB_SYNTHESIZING, /* at least one partition is in an engine, none at its prover */
+    JOB_REJECTED,     /* refused, not a C1: only NAME.error is there */
+    JOB_QUEUED,       /* accepted and synced; waits for an engine, or in one for parameters */
+    JOB_SYNTHESIZING, /* at least one partition is synthesized, none is at a prover */
     JOB_PROVING,      /* at least one partition is at a prover */
     JOB_DONE,
     JOB_FAILED,
@@ -29,7 +29,7 @@ enum job_state {
 
 enum job_priority { JOB_LOW, JOB_NORMAL, JOB_HIGH, JOB_CRITICAL, JOB_PRIORITIES };
 
-/* "receiving", "queued", ... as the status file spells them (rejected reads "failed"). */
+/* "receiving", "refused", "queued", ...: the one word for each, in status, metrics, events and log. */
 const char *job_state_name(enum job_state state);
 const char *job_priority_name(enum job_priority priority);
 /* -EINVAL for a word that is none. */

@@ -55,6 +55,10 @@ void job_set_state(struct jobs *jobs, struct job *job, enum job_state state)
     assert(job_state_may_follow((enum job_state)job->state, state));
     jobs->totals.by_state[job->state]--;
     jobs->totals.by_state[state]++;
+    jobs->totals.done_ever += state == JOB_DONE;
+    jobs->totals.failed_ever += state == JOB_FAILED;
+    jobs->totals.refused_ever += state == JOB_REJECTED;
+    jobs->totals.cancelled_ever += state == JOB_CANCELLED && job->accepted;
     job->state = (uint8_t)state;
     tell(jobs, job);
 }
@@ -473,7 +477,7 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
         goto out;
     }
     jobs->opt.changed = opt->changed;
-    jobs->totals.done_ever = jobs->totals.failed_ever = 0;
+    jobs->totals.done_ever = jobs->totals.failed_ever = 0; /* what was found, not what happened */
     *out = jobs;
     jobs = NULL; /* now the caller's */
 out:

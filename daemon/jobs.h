@@ -65,7 +65,8 @@ size_t jobs_list(struct jobs *jobs, uint64_t after, struct job_info *out, size_t
 struct jobs_totals {
     uint32_t by_state[JOB_STATES];
     uint64_t store_bytes;
-    uint64_t done_ever, failed_ever; /* since start */
+    /* Since the start; cancelled: removed after they were accepted. */
+    uint64_t done_ever, failed_ever, refused_ever, cancelled_ever;
     uint32_t unsubmitted;            /* files that are no jobs */
     uint64_t unsubmitted_bytes;
     int64_t refused_ms; /* when a limit of these was met last (CLOCK_MONOTONIC), 0: never; and which */

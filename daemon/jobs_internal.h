@@ -74,6 +74,7 @@ struct job {
 
 enum slot_state {
     SLOT_WAITING,
+    SLOT_TAKEN,        /* given to an engine, which has not said what it does */
     SLOT_LOADING,      /* in an engine, waiting for parameters */
     SLOT_SYNTHESIZING, /* in an engine */
     SLOT_PROVING,      /* in an engine, at its prover */

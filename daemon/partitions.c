@@ -23,8 +23,8 @@
 
 static bool in_engine(const struct slot *slot)
 {
-    return slot->state == SLOT_LOADING || slot->state == SLOT_SYNTHESIZING ||
-           slot->state == SLOT_PROVING;
+    return slot->state == SLOT_TAKEN || slot->state == SLOT_LOADING ||
+           slot->state == SLOT_SYNTHESIZING || slot->state == SLOT_PROVING;
 }
 
 /* ---- runs (with lock) ---- */
@@ -122,6 +122,15 @@ static int loading_percent(const struct run *run)
     return percent;
 }
 
+static bool has_taken(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->partitions; i++) {
+        if (in_engine(&run->slots[i]))
+            return true;
+    }
+    return false;
+}
+
 static bool *held_of(struct jobs *jobs, const struct sector_size *size)
 {
     return &jobs->held[size - sector_sizes];
@@ -132,12 +141,13 @@ static void run_refresh(struct jobs *jobs, struct run *run)
 {
     enum job_state state = run_state(run);
     int percent = state == JOB_QUEUED ? loading_percent(run) : -1;
-    bool held = state == JOB_QUEUED && *held_of(jobs, run->members->proof->size);
+    bool idle = state == JOB_QUEUED && !has_taken(run);
+    bool held = idle && *held_of(jobs, run->members->proof->size);
 
     run->done = 0;
     for (uint32_t i = 0; i < run->partitions; i++)
         run->done += run->slots[i].state == SLOT_DONE;
-    int32_t node = state == JOB_QUEUED && percent < 0 ? -1 : run->node;
+    int32_t node = idle ? -1 : run->node;
     for (struct job *m = run->members; m; m = m->next_member) {
         if (m->partitions_done != run->done || m->node != node || m->params_percent != percent ||
             m->waits_for_params != (held || percent >= 0))
@@ -401,10 +411,6 @@ static void show_end(struct jobs *jobs, struct job *job, const struct job_record
     job->node = r->node;
     job->insecure = r->insecure;
     job->ended_ns = r->ended_ns;
-    if (r->state == JOB_DONE)
-        jobs->totals.done_ever++;
-    else
-        jobs->totals.failed_ever++;
     job_set_state(jobs, job, r->state);
     uint64_t same_as = job->same_as;
     run_leave(jobs, job);
@@ -630,7 +636,7 @@ static void slot_take(struct jobs *jobs, struct run *run, uint32_t partition, in
     struct job *home = run->members;
     struct slot *slot = &run->slots[partition];
 
-    slot->state = SLOT_SYNTHESIZING;
+    slot->state = SLOT_TAKEN;
     slot->taken_as = home->id;
     home->in_engines[partition / 64] |= (uint64_t)1 << partition % 64;
     run->node = node;

@@ -115,7 +115,7 @@ const char *engine_state_name(enum engine_state state)
 
 static void tell(const struct sched *s, const struct engine *e, const char *what)
 {
-    char text[384];
+    char text[1024];
 
     if (!s->opt.event)
         return;
@@ -430,12 +430,12 @@ static void hold_size(struct sched *s, struct engine *e, const struct sector_siz
                       const char *why)
 {
     struct hold *h = hold_of(s, size);
-    char text[320];
+    char text[960];
 
     if (!h->told || strcmp(h->why, why) != 0) {
         log_err(log_str("size", size->name), log_i64("node", e->node),
                 log_str("msg", "waiting for parameters"), log_str("error", why));
-        snprintf(text, sizeof(text), "waits for parameters of %s: %.200s", size->name,
+        snprintf(text, sizeof(text), "waits for parameters of %s: %s", size->name,
                  why);
         tell(s, e, text);
     }

@@ -179,13 +179,12 @@ static void put_totals(FILE *out, const struct status_source *src)
         fprintf(out, "\n            %" PRIu64 " damaged files made again since the start",
                 totals.repaired);
     put_files(out, &totals);
-    fprintf(out, "\njobs        done %" PRIu64 ", failed %" PRIu64 " since the start; there now:",
-            totals.done_ever, totals.failed_ever);
+    fprintf(out,
+            "\njobs        done %" PRIu64 ", failed %" PRIu64 ", refused %" PRIu64
+            ", cancelled %" PRIu64 " since the start; there now:",
+            totals.done_ever, totals.failed_ever, totals.refused_ever, totals.cancelled_ever);
     for (int state = 0; state < JOB_STATES; state++)
-        if (state != JOB_REJECTED)
-            fprintf(out, " %s %" PRIu32, job_state_name((enum job_state)state),
-                    totals.by_state[state] +
-                        (state == JOB_FAILED ? totals.by_state[JOB_REJECTED] : 0));
+        fprintf(out, " %s %" PRIu32, job_state_name((enum job_state)state), totals.by_state[state]);
     fputc('\n', out);
 }
 
@@ -193,6 +192,17 @@ static bool is_in_queue(const struct job_info *info)
 {
     return info->state == JOB_QUEUED || info->state == JOB_SYNTHESIZING ||
            info->state == JOB_PROVING;
+}
+
+static void put_job(FILE *out, const struct job_info *info)
+{
+    char name[4 * JOB_NAME_MAX + 1];
+
+    escape_name(name, sizeof(name), info->name);
+    fprintf(out, "            %" PRIu64 " %s: %s %" PRIu32 "/%" PRIu32 ", priority %s%s\n", info->id,
+            name, job_state_name(info->state), info->partitions_done, info->partitions,
+            job_priority_name(info->priority),
+            info->waits_for_params ? ", waiting for parameters" : "");
 }
 
 /* The oldest first; priority decides among them, which the line shows. */
@@ -207,10 +217,7 @@ static void put_queue(FILE *out, struct jobs *jobs)
         for (size_t i = 0; i < n && shown < QUEUE_SHOWN; i++) {
             if (!is_in_queue(&list[i]))
                 continue;
-            fprintf(out, "            %" PRIu64 " %s: %s %" PRIu32 "/%" PRIu32 ", priority %s\n",
-                    list[i].id, list[i].name, job_state_name(list[i].state),
-                    list[i].partitions_done, list[i].partitions,
-                    job_priority_name(list[i].priority));
+            put_job(out, &list[i]);
             shown++;
         }
     }
@@ -257,12 +264,16 @@ static void put_job_metrics(FILE *out, struct jobs *jobs)
     head(out, "jobs", "gauge", "Jobs in the table, by state.");
     for (int state = 0; state < JOB_STATES; state++)
         fprintf(out, "proofd_jobs{state=\"%s\"} %" PRIu32 "\n",
-                state == JOB_REJECTED ? "rejected" : job_state_name((enum job_state)state),
-                t.by_state[state]);
+                job_state_name((enum job_state)state), t.by_state[state]);
     head(out, "jobs_done_total", "counter", "Jobs that ended with a proof since the start.");
     fprintf(out, "proofd_jobs_done_total %" PRIu64 "\n", t.done_ever);
     head(out, "jobs_failed_total", "counter", "Jobs that failed since the start.");
     fprintf(out, "proofd_jobs_failed_total %" PRIu64 "\n", t.failed_ever);
+    head(out, "jobs_refused_total", "counter", "Files that were refused since the start.");
+    fprintf(out, "proofd_jobs_refused_total %" PRIu64 "\n", t.refused_ever);
+    head(out, "jobs_cancelled_total", "counter",
+         "Jobs that were removed before their end since the start.");
+    fprintf(out, "proofd_jobs_cancelled_total %" PRIu64 "\n", t.cancelled_ever);
     head(out, "store_bytes", "gauge", "Bytes in the job store.");
     fprintf(out, "proofd_store_bytes %" PRIu64 "\n", t.store_bytes);
     head(out, "unsubmitted_files", "gauge", "Files that are no jobs.");

@@ -527,7 +527,7 @@ static void waits_for(const struct job_info *info, char *out, size_t max)
         snprintf(out, max, " waiting for parameters");
     else if (info->state == JOB_QUEUED && info->same_as)
         snprintf(out, max, " waits=job:%" PRIu64, info->same_as);
-    else if (info->state == JOB_QUEUED)
+    else if (info->state == JOB_QUEUED && info->node < 0)
         snprintf(out, max, " waits=engine");
 }
 

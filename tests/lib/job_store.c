@@ -240,6 +240,7 @@ unsigned js_prove_all(struct job_store *js)
 
     for (; jobs_take_partition(js->jobs, 1, &work) == 0; n++) {
         close(work.c1_fd);
+        jobs_partition_stage(js->jobs, work.job, work.partition, PARTITION_SYNTHESIZING, 0);
         jobs_partition_stage(js->jobs, work.job, work.partition, PARTITION_PROVING, 0);
         js_fill_proof(proof, 7, work.partition);
         ck_assert_int_eq(jobs_partition_done(js->jobs, work.job, work.partition, proof, &report),

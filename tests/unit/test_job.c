@@ -36,7 +36,7 @@ START_TEST(job_state__ends_are_ends)
     ck_assert(job_state_may_follow(JOB_PROVING, JOB_QUEUED)); /* its engine died */
     ck_assert(!job_state_may_follow(JOB_QUEUED, JOB_RECEIVING));
     ck_assert(!job_state_may_follow(JOB_RECEIVING, JOB_DONE));
-    ck_assert_str_eq(job_state_name(JOB_REJECTED), "failed");
+    ck_assert_str_eq(job_state_name(JOB_REJECTED), "refused");
 }
 END_TEST
 
