@@ -94,6 +94,20 @@ expect "the file keeps its name" test -e "$jobs/.bad.tmp"
 refuse "there is no job" test -e "$jobs/final"
 expect "rm" rm "$jobs/.bad.tmp"
 
+# ---- what cannot be proved here, for want of parameters
+big=$(c1 512MiB-sparse)
+refuse "cp without parameters" cp "$big" "$jobs/big"
+like "says" "$(cat "$work/out")" "Invalid argument"
+like "and why" "$(reason big)" "no parameters to prove a sector of 512MiB"
+rm "$jobs/big.error"
+cp "$big" "$jobs/.big"
+refuse "mv without parameters" mv "$jobs/.big" "$jobs/big"
+like "says, and nothing of subdirectories" "$(cat "$work/out")" "Operation not supported"
+like "and why" "$(reason .big)" "no parameters to prove a sector of 512MiB"
+refuse "mv to a reserved name" mv "$jobs/.big" "$jobs/big.proof"
+like "says" "$(cat "$work/out")" "Operation not permitted"
+rm "$jobs/.big"
+
 # ---- over a job that has ended
 cp "$a" "$jobs/good"
 ends good done

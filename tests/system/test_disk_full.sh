@@ -1,0 +1,103 @@
+# The disk of the store is full: who writes is told, nothing is half accepted, what is proved is kept, and all goes on
+# when there is room again.
+. "$(dirname "$0")/lib.sh"
+
+[ "$(id -u)" -eq 0 ] || lacks "root, to mount a small disk"
+mkdir "$store"
+mount -t tmpfs -o size=4m none "$store" 2>/dev/null || lacks "the right to mount a tmpfs"
+trap 'clean_up 2>/dev/null; umount -l "$store" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+
+learn 2KiB-sealed 2KiB-v1 2KiB-sparse
+a=$(c1 2KiB-sealed) b=$(c1 2KiB-v1) c=$(c1 2KiB-sparse)
+start
+
+fill() { # leaves so many KiB free
+    dd if=/dev/zero of="$store/filler" bs=4k status=none 2>/dev/null
+    truncate -s -"$1"K "$store/filler"
+}
+make_room() { rm -f "$store/filler"; }
+
+full() { # what file name: cp is told
+    refuse "$1" cp "$2" "$jobs/$3"
+    like "$1: says so" "$(cat "$work/out")" "No space left on device"
+    refuse "$1: no job comes of it" test -e "$jobs/$3.status"
+    refuse "$1: nor a file" test -e "$jobs/$3"
+    rm -f "$jobs/$3.error"
+    expect "$1: ls goes on" ls "$jobs"
+}
+
+expect "cp with room" cp "$a" "$jobs/before"
+ends before done
+
+# ---- from no room at all to nearly enough: the file, the decoded form beside it, the record
+for left in 0 4 32 64 100 120 140 160 180; do
+    fill $left
+    before=$(ls "$store" | wc -l)
+    if cp "$b" "$jobs/try" 2>"$work/out"; then
+        make_room # for the proof, too
+        expect "with $left KiB: taken whole" ends try done
+        rm "$jobs/try"
+        enough=$left
+        break
+    fi
+    like "with $left KiB: says so" "$(cat "$work/out")" "No space left on device"
+    refuse "with $left KiB: no job" test -e "$jobs/try.status"
+    refuse "with $left KiB: no file" test -e "$jobs/try"
+    rm -f "$jobs/try.error"
+    wait_for 5 test "$(ls "$store" | wc -l)" -le "$before"
+    expect "with $left KiB: nothing is left in the store" test "$(ls "$store" | wc -l)" -le "$before"
+    make_room
+done
+like "there was enough in the end" "${enough:-never}" "^[0-9]+$"
+make_room
+
+# ---- under a temporary name
+fill 0
+refuse "a temporary file" cp "$b" "$jobs/.t"
+like "says so" "$(cat "$work/out")" "No space left on device"
+make_room
+expect "with room again" cp "$b" "$jobs/.t"
+expect "a job" mv "$jobs/.t" "$jobs/t"
+expect "which ends" ends t done
+rm "$jobs/t"
+
+# A file that fits, but not with what must be written beside it: the rename is told, and works when there is room.
+expect "a temporary file" bash -c "cat '$b' >'$jobs/.u'"
+fill 0
+refuse "that is written again" bash -c "cat '$c' >'$jobs/.u'"
+make_room
+expect "and once more" bash -c "cat '$c' >'$jobs/.u'"
+fill 0
+refuse "mv" mv "$jobs/.u" "$jobs/u"
+like "says so" "$(cat "$work/out")" "No space left on device"
+expect "the file keeps its name" test -e "$jobs/.u"
+make_room
+expect "mv with room" wait_for 5 mv "$jobs/.u" "$jobs/u"
+expect "a job" ends u done
+rm "$jobs/u"
+
+# ---- a proof that cannot be written
+delays 0 1500
+cp "$c" "$jobs/proved"
+wait_for 10 in_state proved proving
+fill 0
+expect "status tells of proofs in memory" wait_for 10 grep -q "cannot be written" "$mnt/status"
+refuse "no proof yet" test -e "$jobs/proved.proof"
+full "cp meanwhile" "$b" "other"
+make_room
+expect "with room it is written" ends proved done
+expect "and valid" is_valid "$c" "$jobs/proved.proof"
+delays 0 0
+
+# ---- a start on a full disk
+fill 0
+kill_front
+restart
+expect "the service starts" test -e "$jobs/proved.proof"
+expect "results are there" is_valid "$a" "$jobs/before.proof"
+full "cp" "$b" "other"
+make_room
+expect "cp with room" cp "$b" "$jobs/after"
+expect "a job" ends after done
+expect "a clean end" stop
+finish
