@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* `len` elements of `bytes`, not cleared; free() it. NULL without memory, or when the product overflows. */
+/* `len` elements of `bytes`, not cleared, at a multiple of 64; free() it. NULL without memory, or when the product overflows. */
 void *memory_alloc(size_t len, size_t bytes);
 
 #endif

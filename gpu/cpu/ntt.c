@@ -25,17 +25,24 @@
 #include "gpu/domain.h"
 #include "numa/memory.h"
 
-/* The table once more for ntt_avx2.c, where that is used. */
-static int widen(const struct ntt_plan *plan, const fr_t *w, size_t len, struct fr_factor **out)
+/* The table once more, in the form that the plan's code multiplies by. */
+static int widen(const struct ntt_plan *plan, const fr_t *w, size_t len, struct wide_factors *out)
 {
-    if (!plan->wide)
-        return 0;
-    *out = malloc(len * sizeof(**out));
-    if (!*out)
-        return -ENOMEM;
-    for (size_t i = 0; i < len; i++)
-        (*out)[i] = fr_factor_make(&w[i]);
-    return 0;
+    if (plan->code == CPU_AVX2)
+        out->avx2 = malloc(len * sizeof(*out->avx2));
+    if (plan->code == CPU_IFMA)
+        out->ifma = malloc(len * sizeof(*out->ifma));
+    for (size_t i = 0; out->avx2 && i < len; i++)
+        out->avx2[i] = fr_factor_make(&w[i]);
+    for (size_t i = 0; out->ifma && i < len; i++)
+        out->ifma[i] = fr_factor52_make(&w[i]);
+    return plan->code == CPU_PLAIN || out->avx2 || out->ifma ? 0 : -ENOMEM;
+}
+
+static void narrow(struct wide_factors *f)
+{
+    free(f->avx2);
+    free(f->ifma);
 }
 
 static int factors_init(const struct ntt_plan *plan, struct factors *f, uint32_t log2_len,
@@ -127,15 +134,36 @@ static int order_init(struct ntt_plan *plan)
     return 0;
 }
 
+/* The fastest code whose groups of columns the matrix has whole. */
+static enum cpu_code choose_code(uint32_t log2_columns)
+{
+    size_t columns = (size_t)1 << log2_columns;
+
+    if (columns >= NTT_LANES_IFMA && cpu_has(CPU_IFMA))
+        return CPU_IFMA;
+    return columns >= NTT_LANES && cpu_has(CPU_AVX2) ? CPU_AVX2 : CPU_PLAIN;
+}
+
+static size_t block_bytes(const struct ntt_plan *plan)
+{
+    switch (plan->code) {
+    case CPU_IFMA:
+        return ntt_ifma_block_bytes(plan->log2_rows);
+    case CPU_AVX2:
+        return ntt_avx2_block_bytes(plan->log2_rows);
+    default:
+        return NTT_LANES * sizeof(fr_t) << plan->log2_rows;
+    }
+}
+
 static int plan_init(struct ntt_plan *plan, uint32_t log2_len, unsigned threads)
 {
     plan->log2_len = log2_len;
     plan->log2_rows = (log2_len + 1) / 2;
     plan->log2_columns = log2_len / 2;
-    plan->wide = NTT_LANES >> plan->log2_columns <= 1 && cpu_has(CPU_AVX2);
+    plan->code = choose_code(plan->log2_columns);
     plan->threads = threads;
-    plan->block_bytes = plan->wide ? ntt_avx2_block_bytes(plan->log2_rows)
-                                   : NTT_LANES * sizeof(fr_t) << plan->log2_rows;
+    plan->block_bytes = block_bytes(plan);
     plan->scratch = memory_alloc((size_t)1 << log2_len, sizeof(fr_t));
     plan->blocks = calloc(threads, plan->block_bytes);
     int ret = plan->scratch && plan->blocks ? order_init(plan) : -ENOMEM;
@@ -164,7 +192,7 @@ int ntt_plan_create(uint32_t log2_len, struct workers *workers, struct ntt_plan 
 static void factors_fini(struct factors *f)
 {
     free(f->w);
-    free(f->wide);
+    narrow(&f->wide);
 }
 
 void ntt_plan_destroy(struct ntt_plan *plan)
@@ -176,7 +204,7 @@ void ntt_plan_destroy(struct ntt_plan *plan)
         factors_fini(&p->rows);
         factors_fini(&p->columns);
         free(p->scale);
-        free(p->wide_scale);
+        narrow(&p->wide_scale);
     }
     free(plan->order);
     free(plan->scratch);
@@ -273,13 +301,22 @@ static void phase_two(void *ctx, size_t item, unsigned thread)
     }
 }
 
+/* How each kind of code runs a plan. */
+static const struct {
+    size_t lanes;
+    void (*phases[2])(void *ctx, size_t item, unsigned thread);
+} codes[CPU_CODES] = {
+    [CPU_PLAIN] = {NTT_LANES, {phase_one, phase_two}},
+    [CPU_AVX2] = {NTT_LANES, {ntt_phase_one_avx2, ntt_phase_two_avx2}},
+    [CPU_IFMA] = {NTT_LANES_IFMA, {ntt_phase_one_ifma, ntt_phase_two_ifma}},
+};
+
 void ntt_run(struct ntt_plan *plan, struct workers *workers, fr_t *v, enum ntt_kind kind)
 {
     struct transform t = {.plan = plan, .passes = &plan->passes[kind], .v = v};
     size_t rows = (size_t)1 << plan->log2_rows, columns = (size_t)1 << plan->log2_columns;
+    size_t lanes = codes[plan->code].lanes;
 
-    workers_run(workers, (columns + NTT_LANES - 1) / NTT_LANES,
-                plan->wide ? ntt_phase_one_avx2 : phase_one, &t);
-    workers_run(workers, (rows + NTT_LANES - 1) / NTT_LANES,
-                plan->wide ? ntt_phase_two_avx2 : phase_two, &t);
+    workers_run(workers, (columns + lanes - 1) / lanes, codes[plan->code].phases[0], &t);
+    workers_run(workers, (rows + lanes - 1) / lanes, codes[plan->code].phases[1], &t);
 }

@@ -66,7 +66,7 @@ static void block_transform(struct fr4 *x, const struct factors *f)
     for (; half < len; half *= 2)
         for (size_t start = 0; start < len; start += 2 * half)
             for (size_t j = 0; j < half; j++)
-                butterfly(&x[start + j], &x[start + half + j], &f->wide[half + j]);
+                butterfly(&x[start + j], &x[start + half + j], &f->wide.avx2[half + j]);
 }
 
 /* Writes lane l as row n2 + l of the scratch matrix, with the factors between the phases. */
@@ -116,7 +116,7 @@ void ntt_phase_two_avx2(void *ctx, size_t item, unsigned thread)
     block_transform(x, &t->passes->columns);
     for (size_t k2 = 0; k2 < columns; k2++) {
         if (t->passes->scale)
-            x[k2] = fr4_mul_factor(&x[k2], &t->passes->wide_scale[k2]);
+            x[k2] = fr4_mul_factor(&x[k2], &t->passes->wide_scale.avx2[k2]);
         fr4_store(t->v + k2 * rows + first, &x[k2]);
     }
 }

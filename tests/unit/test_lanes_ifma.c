@@ -1,5 +1,5 @@
 /*
- * Field elements side by side (fp8.h, fp2x8.h) against blst, at the extremes that their limbs can take.
+ * Field elements side by side (fp8.h, fp2x8.h, fr8.h) against blst, at the extremes that their limbs can take.
  */
 #include "gpu/cpu/features.h"
 
@@ -10,6 +10,7 @@
 #include <check.h>
 
 #include "gpu/cpu/fp2x8.h"
+#include "gpu/cpu/fr8.h"
 #include "tests/lib/random_group.h"
 #include "tests/lib/suite.h"
 
@@ -316,6 +317,156 @@ START_TEST(fp2x8__products_and_squares)
 }
 END_TEST
 
+static fr_t draw_fr(struct random *rng)
+{
+    fr_t one = fr_from_u64(1), x = random_fr(rng);
+
+    switch (random_u64(rng) % 6) {
+    case 0:
+        return fr_from_u64(0);
+    case 1:
+        fr_neg(&x, &one);
+        return x;
+    case 2: /* r - 1 as it stands in memory */
+        return (fr_t){
+            {0xffffffff00000000, 0x53bda402fffe5bfe, 0x3339d80809a1d805, 0x73eda753299d7d48}};
+    case 3:
+        return (fr_t){{UINT64_MAX, UINT64_MAX, UINT64_MAX, 0x73eda753299d7d47}};
+    default:
+        return x;
+    }
+}
+
+static struct fr8 fr8_load(const fr_t x[8])
+{
+    struct fr8_words words = fr8_words_load(x);
+
+    return fr8_of_words(&words);
+}
+
+/* Any loose value. */
+static void fr8_check(struct fr8 x, const fr_t want[8])
+{
+    fr_t got[8];
+
+    fr8_canonical(&x);
+    struct fr8_words words = fr8_to_words(&x);
+    __m512i rows[4];
+    fr8_words_to_rows(rows, &words);
+    memcpy(got, rows, sizeof(got));
+    ck_assert_mem_eq(got, want, sizeof(got));
+}
+
+/* Sums and differences through as many levels as a transform can have, never carried, then a product. */
+START_TEST(fr8__sixteen_levels_without_reducing)
+{
+    struct random rng = {SEED};
+
+    for (int round = 0; round < ROUNDS; round++) {
+        fr_t x[8], y[8], sum[8], k = draw_fr(&rng);
+        struct fr_factor52 factor = fr_factor52_make(&k);
+        struct fr8 w = fr8_broadcast(&factor), product;
+
+        for (int i = 0; i < 8; i++) {
+            x[i] = draw_fr(&rng);
+            sum[i] = draw_fr(&rng);
+            fr_mul(&y[i], &x[i], &k);
+        }
+        struct fr8 vx = fr8_load(x), vsum = fr8_load(sum);
+        fr8_mul(&product, &vx, &w);
+        fr8_check(product, y);
+        for (int level = 0; level < 16; level++) {
+            bool minus = round % 4 == 0 || (round % 4 == 1 && level % 2);
+            (minus ? fr8_sub : fr8_add)(&vsum, &vsum, &product);
+            for (int i = 0; i < 8; i++)
+                (minus ? fr_sub : fr_add)(&sum[i], &sum[i], &y[i]);
+        }
+        fr8_check(vsum, sum);
+        fr8_carry(&vsum);
+        fr8_mul(&vsum, &vsum, &w);
+        for (int i = 0; i < 8; i++)
+            fr_mul(&sum[i], &sum[i], &k);
+        fr8_check(vsum, sum);
+    }
+}
+END_TEST
+
+/* x of all bits, times a factor for each lane. */
+START_TEST(fr8_mul__of_the_largest_values)
+{
+    struct random rng = {SEED};
+
+    for (int round = 0; round < ROUNDS; round++) {
+        fr_t k[8], form[8], want[8], five_limbs[8], other[8];
+        int64_t limbs[FR8_LIMBS][8];
+        struct fr8 x, y, z;
+
+        for (int l = 0; l < 8; l++) {
+            fr_t two_52 = fr_from_u64(UINT64_C(1) << FR8_BITS), term;
+            k[l] = draw_fr(&rng);
+            form[l] = fr_factor_form(&k[l]);
+            five_limbs[l] = fr_from_u64(0);
+            for (int i = FR8_LIMBS - 1; i >= 0; i--) {
+                limbs[i][l] = round % 3 ? (int64_t)(random_u64(&rng) >> 12) : LIMB_MAX;
+                term = fr_from_u64((uint64_t)limbs[i][l]);
+                fr_mul(&five_limbs[l], &five_limbs[l], &two_52);
+                fr_add(&five_limbs[l], &five_limbs[l], &term);
+            }
+        }
+        /* What stands in the limbs is the value times 2^256. */
+        fr_t in_memory = {{1, 0, 0, 0}};
+        for (int i = 0; i < FR8_LIMBS; i++)
+            x.l[i] = _mm512_loadu_si512(limbs[i]);
+        struct fr8 w = fr8_load(form), x_in_order = x;
+        for (int l = 0; l < 8; l++) {
+            /* lane l of x meets the factor of element fr8_order[l] */
+            int e = fr8_order[l];
+            fr_mul(&want[e], &five_limbs[l], &in_memory);
+            fr_mul(&other[e], &want[e], &k[e]);
+        }
+        fr8_mul_two(&y, &x, &w, &z, &x_in_order, &w);
+        fr8_check(y, other);
+        fr8_check(z, other);
+        fr8_check(x, want);
+    }
+}
+END_TEST
+
+START_TEST(fr8_canonical__of_all_multiples_of_r)
+{
+    for (int64_t n = 0; n < 35; n++)
+        for (int64_t more = n ? -2 : 0; more < 3; more++) {
+            struct fr8 x;
+            fr_t want[8];
+            for (int i = 0; i < FR8_LIMBS; i++)
+                x.l[i] = _mm512_set1_epi64(n * (int64_t)fr8_r[i] + (i ? 0 : more));
+            for (int l = 0; l < 8; l++)
+                want[l] = more >= 0
+                              ? (fr_t){{(uint64_t)more}}
+                              : (fr_t){{0xffffffff00000001 + (uint64_t)more, 0x53bda402fffe5bfe,
+                                        0x3339d80809a1d805, 0x73eda753299d7d48}};
+            fr8_check(x, want);
+        }
+}
+END_TEST
+
+START_TEST(fr8_transpose__swaps_lanes_and_vectors)
+{
+    uint64_t in[8][8], out[8][8];
+    __m512i r[8];
+
+    for (int i = 0; i < 8; i++)
+        for (int l = 0; l < 8; l++)
+            in[i][l] = (uint64_t)(8 * i + l);
+    memcpy(r, in, sizeof(in));
+    fr8_transpose(r);
+    memcpy(out, r, sizeof(out));
+    for (int i = 0; i < 8; i++)
+        for (int l = 0; l < 8; l++)
+            ck_assert_uint_eq(out[l][i], in[i][l]);
+}
+END_TEST
+
 int main(void)
 {
     if (!cpu_has(CPU_IFMA)) {
@@ -335,6 +486,10 @@ int main(void)
     tcase_add_test(tc, fp8_is_zero__tells_multiples_of_p);
     tcase_add_test(tc, fp8_canonical__of_values_below_2p);
     tcase_add_test(tc, fp2x8__products_and_squares);
+    tcase_add_test(tc, fr8__sixteen_levels_without_reducing);
+    tcase_add_test(tc, fr8_mul__of_the_largest_values);
+    tcase_add_test(tc, fr8_canonical__of_all_multiples_of_r);
+    tcase_add_test(tc, fr8_transpose__swaps_lanes_and_vectors);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }
