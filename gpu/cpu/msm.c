@@ -4,6 +4,9 @@
  * windows. A thread takes a window, or a range of its buckets: sorts the points by bucket, sums each bucket
  * (bucket_sum.h) and weighs the sums.
  *
+ * Buckets are dealt with in parts of as many as are summed together. The points of a window are first written part by part, which
+ * are few streams through memory; a part is then sorted where the second-level cache holds it, and summed while it is there.
+ *
  * Memory is bounded by taking the scalars in slabs of SLAB_MAX of the third kind; a slab costs a sum of buckets for each
  * window, so it should be large.
  */
@@ -17,15 +20,17 @@
 #include "numa/circuit/circuit.h"
 
 #define CHUNK 16384 /* scalars that are classified at a time */
-/* Scalars through the windows at a time: 36 bytes each, and 8 more for each thread. */
+/* Scalars through the windows at a time: 36 bytes each, and 10 more for each thread. */
 #define SLAB_MAX (1u << 22)
+
+#define PART_LOG2_MIN 6 /* buckets of the smallest parts */
 
 enum kind { KIND_ZERO, KIND_UNIT, KIND_WIDE };
 
-/* Buckets [first, first + buckets) of a window: what a thread takes at a time. */
+/* Parts [first, first + parts) of a window: what a thread takes at a time. */
 struct range {
     unsigned window;
-    size_t first, buckets;
+    size_t first, parts;
     union point sum;
 };
 
@@ -40,11 +45,15 @@ struct unit_sum {
 struct sorter {
     struct summer *summer;
     struct unit_sum units;
-    int ret;         /* -ENOMEM: a sum is missing */
-    base_ref *refs;  /* points of a range, sorted by bucket */
-    int32_t *digits; /* of a window, by wide scalar, with its sign */
-    uint32_t *start; /* where each bucket's points begin */
-    void *bucket_sums;
+    int ret; /* -ENOMEM: a sum is missing */
+    uint32_t *
+        part_counts; /* points of each window and part, among the scalars that this thread recoded */
+    size_t *part_start; /* where each part of a range begins; one more at the end */
+    base_ref *parted;   /* points of a range, part by part, */
+    uint16_t *bucket;   /* and the bucket of each within its part */
+    base_ref *refs;     /* points of a part, sorted by bucket */
+    uint32_t *start;    /* where each bucket's points begin */
+    void *bucket_sums;  /* of a range */
 };
 
 struct msm {
@@ -63,8 +72,10 @@ struct msm {
     struct recoded *wide;
     uint32_t *wide_index;
     struct digits digits;
-    struct range *ranges; /* in the order of the windows */
-    size_t ranges_len, buckets_max;
+    unsigned log2_part;           /* buckets to a part */
+    size_t parts;                 /* of a window */
+    struct range *ranges;         /* in the order of the windows */
+    size_t ranges_len, parts_max; /* longest range */
 };
 
 unsigned msm_window_bits(size_t len)
@@ -117,6 +128,16 @@ static void recode(const struct digits *d, struct recoded *out, const fr_t *s)
     digits_recode(d, out, magnitude, negative);
 }
 
+/* Counts a recoded scalar in the parts that its digits fall into. A digit of zero has no bucket. */
+static void count_digits(const struct msm *m, const struct recoded *s, uint32_t *counts)
+{
+    for (unsigned w = 0; w < m->digits.windows; w++) {
+        int32_t digit = digits_get(&m->digits, s, w);
+        if (digit != 0)
+            counts[w * m->parts + (((size_t)abs(digit) - 1) >> m->log2_part)]++;
+    }
+}
+
 static void units_add(const struct msm *m, struct unit_sum *u)
 {
     struct addends add = {m->bases, u->refs, u->len};
@@ -165,7 +186,8 @@ static void chunk_ones(void *ctx, size_t chunk, unsigned thread)
 static void chunk_take(void *ctx, size_t item, unsigned thread)
 {
     struct msm *m = ctx;
-    struct unit_sum *units = &m->sorters[thread].units;
+    struct sorter *sorter = &m->sorters[thread];
+    struct unit_sum *units = &sorter->units;
     size_t chunk = m->chunk_begin + item, end = min_size(m->terms.len, (chunk + 1) * CHUNK);
     uint32_t at = m->wide_counts[chunk];
 
@@ -179,43 +201,49 @@ static void chunk_take(void *ctx, size_t item, unsigned thread)
             break;
         case KIND_WIDE:
             m->wide_index[at] = base_of(m, i);
-            recode(&m->digits, &m->wide[at++], s);
+            recode(&m->digits, &m->wide[at], s);
+            count_digits(m, &m->wide[at++], sorter->part_counts);
             break;
         }
     }
 }
 
-/* Bucket of a digit relative to a range, or a number that is not below the count of its buckets. */
-static inline size_t bucket_of(int32_t digit, const struct range *range)
+/* Writes the points of a range part by part. */
+static void range_part(const struct msm *m, const struct range *range, struct sorter *s)
 {
-    return (size_t)abs(digit) - 1 - range->first;
-}
+    const uint32_t *counts = m->sorters[0].part_counts + range->window * m->parts + range->first;
+    uint16_t mask = (uint16_t)((1u << m->log2_part) - 1);
 
-/* Writes the window's digits, and into start[bucket + 2] how many points there are in each bucket of the range. */
-static void range_count(const struct msm *m, const struct range *range, struct sorter *s)
-{
-    memset(s->start, 0, (range->buckets + 2) * sizeof(*s->start));
+    /* part_start[p + 1] is where part p begins and moves on to its end, the beginning of the next. */
+    s->part_start[0] = s->part_start[1] = 0;
+    for (size_t p = 1; p < range->parts; p++)
+        s->part_start[p + 1] = s->part_start[p] + counts[p - 1];
     for (size_t i = 0; i < m->wide_len; i++) {
         int32_t digit = digits_get(&m->digits, &m->wide[i], range->window);
-        size_t bucket = bucket_of(digit, range);
-        s->digits[i] = digits_negative(&m->wide[i]) ? -digit : digit;
-        if (bucket < range->buckets)
-            s->start[bucket + 2]++;
+        size_t bucket = (size_t)abs(digit) - 1; /* of zero: no bucket */
+        size_t part = (bucket >> m->log2_part) - range->first;
+        if (part >= range->parts)
+            continue;
+        size_t at = s->part_start[part + 1]++;
+        s->parted[at] =
+            base_ref_make(m->wide_index[i], (digit < 0) != digits_negative(&m->wide[i]));
+        s->bucket[at] = (uint16_t)bucket & mask;
     }
 }
 
-/* Counting sort of the points whose digit falls into the range: bucket b's begin at refs[start[b]]. */
-static void range_sort(const struct msm *m, const struct range *range, struct sorter *s)
+/* Counting sort of a part: the points of bucket b begin at refs[start[b]]. */
+static void part_sort(const struct msm *m, struct sorter *s, size_t part)
 {
-    range_count(m, range, s);
-    for (size_t b = 2; b < range->buckets + 2; b++)
+    size_t buckets = (size_t)1 << m->log2_part;
+
+    memset(s->start, 0, (buckets + 2) * sizeof(*s->start));
+    for (size_t i = s->part_start[part]; i < s->part_start[part + 1]; i++)
+        s->start[s->bucket[i] + 2]++;
+    for (size_t b = 2; b < buckets + 2; b++)
         s->start[b] += s->start[b - 1];
-    /* start[b + 1] is where bucket b begins and moves on to its end, the beginning of the next. */
-    for (size_t i = 0; i < m->wide_len; i++) {
-        size_t bucket = bucket_of(s->digits[i], range);
-        if (bucket < range->buckets)
-            s->refs[s->start[bucket + 1]++] = base_ref_make(m->wide_index[i], s->digits[i] < 0);
-    }
+    /* start[b + 1] moves on to the end of bucket b. */
+    for (size_t i = s->part_start[part]; i < s->part_start[part + 1]; i++)
+        s->refs[s->start[s->bucket[i] + 1]++] = s->parted[i];
 }
 
 static void range_sum(void *ctx, size_t item, unsigned thread)
@@ -223,66 +251,94 @@ static void range_sum(void *ctx, size_t item, unsigned thread)
     struct msm *m = ctx;
     struct range *range = &m->ranges[item];
     struct sorter *s = &m->sorters[thread];
+    size_t buckets = (size_t)1 << m->log2_part;
+    int ret = 0;
 
-    range_sort(m, range, s);
-    int ret =
-        summer_add_lists(s->summer, m->bases, s->refs, s->start, range->buckets, s->bucket_sums);
+    range_part(m, range, s);
+    for (size_t part = 0; ret == 0 && part < range->parts; part++) {
+        part_sort(m, s, part);
+        ret = summer_add_lists(s->summer, m->bases, s->refs, s->start, buckets,
+                               group_at(m->group, s->bucket_sums, part * buckets));
+    }
     if (ret < 0)
         s->ret = ret;
     else
-        summer_weigh(s->summer, &range->sum, s->bucket_sums, range->buckets, range->first + 1);
+        summer_weigh(s->summer, &range->sum, s->bucket_sums, range->parts * buckets,
+                     range->first * buckets + 1);
 }
 
 /* Windows go to the threads whole, each thread the same number, and those left over are cut for all threads: every
  * range costs a look at all digits. With fewer windows than threads all are cut, several ranges a thread. */
-static size_t ranges_of_window(const struct msm *m, unsigned window)
+static size_t ranges_wanted(const struct msm *m, unsigned window)
 {
-    size_t buckets = (size_t)1 << (m->digits.bits - 1), ranges = 1;
     size_t whole = (size_t)m->digits.windows / m->threads * m->threads;
-    size_t wanted = whole ? m->threads : 4 * (size_t)m->threads;
+    size_t wanted = whole ? m->threads : 4 * (size_t)m->threads, ranges = 1;
 
     if (window < whole)
         return 1;
-    while (ranges * (m->digits.windows - whole) < wanted && buckets / ranges > 64)
+    while (ranges * (m->digits.windows - whole) < wanted)
         ranges *= 2;
     return ranges;
 }
 
+/* Parts are what is summed together, or smaller where there would not be as many as ranges are wanted. */
+static void parts_init(struct msm *m)
+{
+    size_t wanted = ranges_wanted(m, m->digits.windows - 1), batch = columns_batch(m->group);
+
+    m->log2_part = m->digits.bits - 1;
+    while (m->log2_part > PART_LOG2_MIN &&
+           ((size_t)1 << m->log2_part > batch ||
+            (size_t)1 << (m->digits.bits - 1 - m->log2_part) < wanted))
+        m->log2_part--;
+    m->parts = (size_t)1 << (m->digits.bits - 1 - m->log2_part);
+}
+
 static int ranges_init(struct msm *m)
 {
-    size_t buckets = (size_t)1 << (m->digits.bits - 1), count = 0;
+    size_t count = 0;
 
     for (unsigned w = 0; w < m->digits.windows; w++)
-        count += ranges_of_window(m, w);
+        count += min_size(m->parts, ranges_wanted(m, w));
     /* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): there is a window */
     m->ranges = malloc(count * sizeof(*m->ranges));
     if (!m->ranges)
         return -ENOMEM;
-    m->ranges_len = m->buckets_max = 0;
+    m->ranges_len = m->parts_max = 0;
     for (unsigned w = 0; w < m->digits.windows; w++) {
-        size_t length = buckets / ranges_of_window(m, w);
-        for (size_t first = 0; first < buckets; first += length)
+        size_t length = m->parts / min_size(m->parts, ranges_wanted(m, w));
+        for (size_t first = 0; first < m->parts; first += length)
             m->ranges[m->ranges_len++] =
-                (struct range){.window = w, .first = first, .buckets = length};
-        m->buckets_max = length > m->buckets_max ? length : m->buckets_max;
+                (struct range){.window = w, .first = first, .parts = length};
+        m->parts_max = length > m->parts_max ? length : m->parts_max;
     }
     return 0;
 }
 
 static int sorter_alloc(const struct msm *m, struct sorter *s)
 {
-    s->refs = arena_carve(m->scratch, (m->wide_len + 1) * sizeof(*s->refs));
-    s->digits = arena_carve(m->scratch, (m->wide_len + 1) * sizeof(*s->digits));
-    s->start = arena_carve(m->scratch, (m->buckets_max + 2) * sizeof(*s->start));
-    s->bucket_sums = arena_carve(m->scratch, m->buckets_max * m->group->affine_bytes);
-    return s->refs && s->digits && s->start && s->bucket_sums ? 0 : -ENOMEM;
+    size_t buckets = (size_t)1 << m->log2_part, counts = m->digits.windows * m->parts;
+
+    s->part_counts = arena_carve(m->scratch, counts * sizeof(*s->part_counts));
+    s->part_start = arena_carve(m->scratch, (m->parts + 1) * sizeof(*s->part_start));
+    s->parted = arena_carve(m->scratch, m->wide_len * sizeof(*s->parted));
+    s->bucket = arena_carve(m->scratch, m->wide_len * sizeof(*s->bucket));
+    s->refs = arena_carve(m->scratch, m->wide_len * sizeof(*s->refs));
+    s->start = arena_carve(m->scratch, (buckets + 2) * sizeof(*s->start));
+    s->bucket_sums = arena_carve(m->scratch, m->parts_max * buckets * m->group->affine_bytes);
+    if (!s->part_counts || !s->part_start || !s->parted || !s->bucket || !s->refs || !s->start ||
+        !s->bucket_sums)
+        return -ENOMEM;
+    memset(s->part_counts, 0, counts * sizeof(*s->part_counts));
+    return 0;
 }
 
 static int slab_alloc(struct msm *m)
 {
     digits_init(&m->digits, msm_window_bits(m->wide_len));
-    m->wide = arena_carve(m->scratch, (m->wide_len + 1) * sizeof(*m->wide));
-    m->wide_index = arena_carve(m->scratch, (m->wide_len + 1) * sizeof(*m->wide_index));
+    parts_init(m);
+    m->wide = arena_carve(m->scratch, m->wide_len * sizeof(*m->wide));
+    m->wide_index = arena_carve(m->scratch, m->wide_len * sizeof(*m->wide_index));
     int ret = m->wide && m->wide_index ? ranges_init(m) : -ENOMEM;
     for (unsigned t = 0; ret == 0 && t < m->threads; t++)
         ret = sorter_alloc(m, &m->sorters[t]);
@@ -292,15 +348,19 @@ static int slab_alloc(struct msm *m)
 /* What slab_alloc carves for the longest slab, whose windows have the most buckets. */
 size_t msm_scratch_bytes(const struct group *group, size_t len, unsigned threads)
 {
-    size_t slab = min_size(len, SLAB_MAX), room = slab + 1;
-    size_t buckets = (size_t)1 << (msm_window_bits(slab) - 1);
-    size_t sorter = arena_carved_bytes(room * sizeof(base_ref)) +
-                    arena_carved_bytes(room * sizeof(int32_t)) +
+    size_t slab = min_size(len, SLAB_MAX);
+    unsigned bits = msm_window_bits(slab);
+    size_t buckets = (size_t)1 << (bits - 1), parts = buckets >> PART_LOG2_MIN;
+    size_t windows = (255 + bits - 1) / bits;
+    size_t sorter = 2 * arena_carved_bytes(slab * sizeof(base_ref)) +
+                    arena_carved_bytes(slab * sizeof(uint16_t)) +
+                    arena_carved_bytes(windows * (parts + 1) * sizeof(uint32_t)) +
+                    arena_carved_bytes((parts + 2) * sizeof(size_t)) +
                     arena_carved_bytes((buckets + 2) * sizeof(uint32_t)) +
                     arena_carved_bytes(buckets * group->affine_bytes);
 
-    return arena_carved_bytes(room * sizeof(struct recoded)) +
-           arena_carved_bytes(room * sizeof(uint32_t)) + threads * sorter;
+    return arena_carved_bytes(slab * sizeof(struct recoded)) +
+           arena_carved_bytes(slab * sizeof(uint32_t)) + threads * sorter;
 }
 
 /* out += the sum over the windows of 2^(bits * window) * (the sum of the window's ranges). */
@@ -327,6 +387,9 @@ static int slab_run(struct msm *m, union point *out)
     if (ret < 0)
         goto out;
     workers_run(m->workers, m->chunk_end - m->chunk_begin, chunk_take, m);
+    for (unsigned t = 1; t < m->threads; t++)
+        for (size_t i = 0; i < m->digits.windows * m->parts; i++)
+            m->sorters[0].part_counts[i] += m->sorters[t].part_counts[i];
     if (m->wide_len > 0) {
         workers_run(m->workers, m->ranges_len, range_sum, m);
         for (unsigned t = 0; t < m->threads; t++)
