@@ -93,6 +93,8 @@ struct backend {
     /* Proofs that may be begun and not finished at a time; of more than one, one may be in start and the others in finish, on
      * threads of their own. 0 is 1. */
     unsigned tickets;
+    bool broken; /* a device has answered with an error: the process should end, and say which */
+    uint32_t stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
     uint32_t
         stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
     struct arena *scratch;     /* borrowed, or own_scratch; NULL: made when it is needed */

@@ -122,22 +122,33 @@ static int cuda_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, 
     return host_msm<fp2>(*cuda_of(be), out, bases, scalars, len, err);
 }
 
+/* What a device answers after an error is not to be believed, whatever it is. */
+static int judged(struct backend *be, int ret, struct errmsg *err)
+{
+    if (ret != -EIO && ret != -ENODEV)
+        return ret;
+    be->broken = true;
+    return errmsg_prefix(err, ret, "GPU %d", cuda_of(be)->on.g.index);
+}
+
 /* Of an expanded assignment all of it at once: the rows' values are free, and nothing is left to do for finish. */
 static int cuda_start(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err)
 {
     prover &p = cuda_of(be)->on;
 
     if (ticket->w)
-        return p.sums(ticket->srs, ticket->w, &ticket->sums, err);
+        return judged(be, p.sums(ticket->srs, ticket->w, &ticket->sums, err), err);
     flight *f = nullptr;
-    TRY(p.start(ticket->srs, ticket->compact, &f, err));
+    const int ret = p.start(ticket->srs, ticket->compact, &f, err);
     ticket->device = f;
-    return 0;
+    return judged(be, ret, err);
 }
 
 static int cuda_finish(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err)
 {
-    return ticket->w ? 0 : cuda_of(be)->on.finish((flight *)ticket->device, &ticket->sums, err);
+    if (ticket->w)
+        return 0;
+    return judged(be, cuda_of(be)->on.finish((flight *)ticket->device, &ticket->sums, err), err);
 }
 
 static void cuda_abort(struct backend *be, struct groth16_ticket *ticket)
@@ -149,13 +160,13 @@ static void cuda_abort(struct backend *be, struct groth16_ticket *ticket)
 static int cuda_load(struct backend *be, const struct srs *srs, const struct circuit *circuit,
                      backend_progress progress, void *progress_ctx, struct errmsg *err)
 {
-    return cuda_of(be)->on.load(srs, circuit, progress, progress_ctx, err);
+    return judged(be, cuda_of(be)->on.load(srs, circuit, progress, progress_ctx, err), err);
 }
 
 static int cuda_develop(struct backend *be, const struct circuit *circuit, const struct secrets *t,
                         fr_t *ic, backend_progress progress, void *progress_ctx, struct errmsg *err)
 {
-    return cuda_of(be)->on.develop(circuit, t, ic, progress, progress_ctx, err);
+    return judged(be, cuda_of(be)->on.develop(circuit, t, ic, progress, progress_ctx, err), err);
 }
 
 static int cuda_pin(struct backend *be, void *memory, size_t bytes, struct errmsg *err)

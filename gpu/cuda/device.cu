@@ -6,6 +6,22 @@
 /* Engines read these from another thread than the one that proves. */
 static std::atomic<uint64_t> allocations, frees, device_bytes, pinned_bytes;
 
+static std::atomic<uint64_t> tried, fail_at;
+
+uint64_t device_fail_call(uint64_t n)
+{
+    const uint64_t before = tried.exchange(0);
+
+    fail_at = n;
+    return before;
+}
+
+bool device_call_fails()
+{
+    return tried.fetch_add(1, std::memory_order_relaxed) + 1 ==
+           fail_at.load(std::memory_order_relaxed);
+}
+
 int cuda_failed(cudaError_t status, const char *call, struct errmsg *err)
 {
     int code = -EIO;
@@ -34,7 +50,8 @@ int device_allocate(void **out, size_t bytes, struct errmsg *err)
 {
     size_t available = 0, total = 0;
     void *p = nullptr;
-    cudaError_t status = cudaMalloc(&p, bytes ? bytes : 1);
+    cudaError_t status =
+        device_call_fails() ? cudaErrorMemoryAllocation : cudaMalloc(&p, bytes ? bytes : 1);
 
     if (status == cudaErrorMemoryAllocation) {
         cudaGetLastError();
@@ -42,7 +59,8 @@ int device_allocate(void **out, size_t bytes, struct errmsg *err)
         return errmsg_set(err, -ENOMEM, "%zu MB of device memory wanted, %zu of %zu MB free",
                           bytes >> 20, available >> 20, total >> 20);
     }
-    CUDA_TRY(status, err);
+    if (status != cudaSuccess)
+        return cuda_failed(status, "cudaMalloc", err);
     allocations++;
     device_bytes += bytes;
     *out = p;
@@ -91,14 +109,13 @@ void host_unpin(void *memory)
     frees++;
 }
 
-int cuda_stream::create(bool urgent, struct errmsg *err)
+int cuda_stream::create(stream_rank rank, struct errmsg *err)
 {
     int least = 0, greatest = 0;
 
     CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest), err);
-    CUDA_TRY(
-        cudaStreamCreateWithPriority(&handle, cudaStreamNonBlocking, urgent ? greatest : least),
-        err);
+    const int priority = least + (greatest - least) * (int)rank / (int)RANK_FIRST;
+    CUDA_TRY(cudaStreamCreateWithPriority(&handle, cudaStreamNonBlocking, priority), err);
     return 0;
 }
 
@@ -109,7 +126,7 @@ int cuda_event::create(bool timed, struct errmsg *err)
     return 0;
 }
 
-int gpu::open(int device_index, bool urgent, struct errmsg *err)
+int gpu::open(int device_index, stream_rank rank, struct errmsg *err)
 {
     int count = 0;
 
@@ -117,10 +134,10 @@ int gpu::open(int device_index, bool urgent, struct errmsg *err)
     CUDA_TRY(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device_index), err);
     index = device_index;
     multiprocessors = (uint32_t)count;
-    TRY(main.create(urgent, err));
-    TRY(side.create(false, err));
-    TRY(third.create(urgent, err));
-    TRY(apart.create(urgent, err));
+    TRY(main.create(rank, err));
+    TRY(side.create(RANK_LAST, err));
+    TRY(third.create(rank, err));
+    TRY(apart.create(rank, err));
     for (cuda_event *e : {&begun, &counted, &listed[0], &listed[1], &added[0], &added[1], &forked,
                           &joined, &begun_apart})
         TRY(e->create(false, err));

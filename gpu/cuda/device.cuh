@@ -16,11 +16,17 @@
 /* Turns a failed call into -ENOMEM, -ENODEV or -EIO, *err in CUDA's words. */
 int cuda_failed(cudaError_t status, const char *call, struct errmsg *err);
 
-#define CUDA_TRY(call, err)                                  \
-    do {                                                     \
-        cudaError_t cuda_try_status = (call);                \
-        if (cuda_try_status != cudaSuccess)                  \
-            return cuda_failed(cuda_try_status, #call, err); \
+/* For tests: the n-th call that is tried from now on is not made and fails (1: the next one; 0: none). Returns how many were tried
+ * since this was called before. */
+uint64_t device_fail_call(uint64_t n);
+/* Whether the call that is tried now is that one. */
+bool device_call_fails();
+
+#define CUDA_TRY(call, err)                                                            \
+    do {                                                                               \
+        cudaError_t cuda_try_status = device_call_fails() ? cudaErrorUnknown : (call); \
+        if (cuda_try_status != cudaSuccess)                                            \
+            return cuda_failed(cuda_try_status, #call, err);                           \
     } while (0)
 
 /* The same for a function of ours, which has filled err. */
@@ -103,6 +109,9 @@ template <class T> struct pinned_buffer {
     }
 };
 
+/* Whose kernels' blocks go before whose on the chip. */
+enum stream_rank { RANK_LAST, RANK_MIDDLE, RANK_FIRST };
+
 struct cuda_stream {
     cudaStream_t handle = nullptr;
 
@@ -114,8 +123,7 @@ struct cuda_stream {
         if (handle)
             cudaStreamDestroy(handle);
     }
-    /* `urgent`: its kernels' blocks go before those of other streams. */
-    int create(bool urgent, struct errmsg *err);
+    int create(stream_rank rank, struct errmsg *err);
 };
 
 struct cuda_event {
@@ -162,13 +170,13 @@ struct gpu {
     int index;
     uint32_t multiprocessors;
     uint32_t resident[2]; /* blocks of the addition kernel on a multiprocessor: G1, G2 */
-    /* main and third, urgent: additions; side: sorting for the next ones; apart: a plain sum beside all this */
+    /* main and third, of the rank that open is given: additions; side: sorting for the next ones; apart: a plain sum beside all
+     * this */
     cuda_stream main, side, third, apart;
     cuda_event begun, counted, listed[2], added[2], forked, joined, begun_apart;
     pinned_buffer<char> pinned, pinned_apart;
 
-    /* `urgent`: before others' kernels on the chip. */
-    int open(int device_index, bool urgent, struct errmsg *err);
+    int open(int device_index, stream_rank rank, struct errmsg *err);
 
     /* What `from` was given so far comes before what `to` is given from now on. */
     int order(const cuda_stream &from, const cuda_event &event, const cuda_stream &to,

@@ -238,6 +238,7 @@ struct aside_sums {
         return sum_query<F>(p.aside, q, p.space.aside, nullptr, to, e);
     }
 
+    /* Not before the transforms are done, whose memory traffic these sums would only be in the way of. */
     int all(struct errmsg *e)
     {
         const resident_parameters &r = p.resident;
@@ -245,7 +246,7 @@ struct aside_sums {
         uint32_t ones = 0;
 
         CUDA_TRY(cudaSetDevice(p.g.index), e);
-        CUDA_TRY(cudaStreamWaitEvent(p.aside.main.handle, f.arrived.handle, 0), e);
+        CUDA_TRY(cudaStreamWaitEvent(p.aside.main.handle, f.ready.handle, 0), e);
         TRY(list_ones(nullptr, 0, &ones, e));
         TRY(sum<fp>(r.l.ptr, ones, c.l_tail, &out->l, e));
         TRY(list_ones(&c.a, c.n_inputs, &ones, e));

@@ -22,9 +22,9 @@ extern "C" {
 /* Left alone when memory is taken: for the driver, and for whoever else is on the card. */
 static constexpr size_t RESERVE_BYTES = 512u << 20;
 
-static int open_lane(gpu &g, int device_index, bool urgent, struct errmsg *err)
+static int open_lane(gpu &g, int device_index, stream_rank rank, struct errmsg *err)
 {
-    TRY(g.open(device_index, urgent, err));
+    TRY(g.open(device_index, rank, err));
     TRY(msm_prepare<fp>(g, err));
     return msm_prepare<fp2>(g, err);
 }
@@ -32,9 +32,11 @@ static int open_lane(gpu &g, int device_index, bool urgent, struct errmsg *err)
 int prover::open(int device_index, struct workers *w, struct errmsg *err)
 {
     workers = w;
-    TRY(open_lane(g, device_index, true, err));
-    TRY(open_lane(early, device_index, false, err));
-    TRY(open_lane(aside, device_index, true, err));
+    /* The many short sums first: they leave gaps that the long one fills, and not the other way round (768 against 797 ms a
+     * proof with two on their way, H200). */
+    TRY(open_lane(aside, device_index, RANK_FIRST, err));
+    TRY(open_lane(g, device_index, RANK_MIDDLE, err));
+    TRY(open_lane(early, device_index, RANK_LAST, err));
     TRY(up.create(w, err));
     TRY(last_coefficients.allocate(FLIGHTS, err));
     for (unsigned i = 0; i < FLIGHTS; i++) {

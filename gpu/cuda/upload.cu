@@ -23,7 +23,7 @@ static void copy_slice(void *ctx, size_t slice, unsigned thread)
 int uploader::create(struct workers *w, struct errmsg *err)
 {
     workers = w;
-    TRY(stream.create(false, err));
+    TRY(stream.create(RANK_LAST, err));
     TRY(done.create(false, err));
     for (int k = 0; k < 2; k++) {
         TRY(staging[k].allocate(PIECE, err));

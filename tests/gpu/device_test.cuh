@@ -48,7 +48,7 @@ static inline void open_gpu_or_skip(gpu &g)
         printf("%s\nno GPU\n", cudaGetErrorString(status));
         exit(77);
     }
-    MUST(g.open(0, true, err));
+    MUST(g.open(0, RANK_FIRST, err));
     MUST(msm_prepare<fp>(g, err));
     MUST(msm_prepare<fp2>(g, err));
     MUST_CUDA(cudaGetDeviceProperties(&prop, 0));

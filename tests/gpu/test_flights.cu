@@ -233,6 +233,101 @@ START_TEST(develop__makes_the_file_of_known_digest)
 }
 END_TEST
 
+static int prove(const struct srs *srs, const struct compact *w, struct groth16_sums *out,
+                 struct errmsg *err)
+{
+    flight *f = nullptr;
+
+    TRY(p->start(srs, w, &f, err));
+    return p->finish(f, out, err);
+}
+
+/* Coordinates are any multiple of the points': the lists that are summed have no fixed order. */
+static bool same_sums(const struct groth16_sums &a, const struct groth16_sums &b)
+{
+    return blst_p1_is_equal(&a.h, &b.h) && blst_p1_is_equal(&a.l, &b.l) &&
+           blst_p1_is_equal(&a.a, &b.a) && blst_p1_is_equal(&a.b_g1, &b.b_g1) &&
+           blst_p2_is_equal(&a.b_g2, &b.b_g2);
+}
+
+/* The parameters that the prover has made. */
+static struct srs resident_srs()
+{
+    const resident_parameters &r = p->resident;
+    struct srs srs = {};
+
+    srs.h_len = r.h_len;
+    srs.l_len = r.l_len;
+    srs.a_len = r.a_len;
+    srs.b_len = r.b_len;
+    srs.vk.alpha_g1 = r.alpha_g1;
+    srs.vk.delta_g1 = r.delta_g1;
+    return srs;
+}
+
+START_TEST(faults__of_any_call_leave_nothing_behind)
+{
+    const struct srs srs = resident_srs();
+    struct compact *w = random_witness(small_circuit, SEED + 1);
+    struct groth16_sums want, got;
+    struct errmsg err;
+    uint64_t failed = 0;
+
+    MUST(prove(&srs, w, &want, err));
+    device_fail_call(0);
+    MUST(prove(&srs, w, &got, err));
+    const uint64_t calls = device_fail_call(0);
+    ck_assert(same_sums(got, want));
+    const struct device_counts before = device_counts();
+    for (uint64_t n = 1; n <= calls; n += n < 40 ? 1 : 29) {
+        memset(&got, 0xa5, sizeof(got));
+        device_fail_call(n);
+        const int ret = prove(&srs, w, &got, &err);
+        device_fail_call(0);
+        failed += ret < 0;
+        ck_assert_msg(ret == 0 || ret == -EIO, "call %llu: %d", (unsigned long long)n, ret);
+        ck_assert(ret < 0 || same_sums(got, want));
+        ck_assert(!p->in_flight());
+    }
+    MUST(prove(&srs, w, &got, err));
+    ck_assert(same_sums(got, want));
+    ck_assert_uint_eq(device_counts().allocations, before.allocations);
+    ck_assert_uint_eq(device_counts().device_bytes, before.device_bytes);
+    printf("    %llu calls, %llu proofs failed\n", (unsigned long long)calls,
+           (unsigned long long)failed);
+    ck_assert_uint_gt(failed, 0);
+    compact_destroy(w);
+}
+END_TEST
+
+START_TEST(flights__two_at_a_time_and_no_more)
+{
+    const struct srs srs = resident_srs();
+    struct compact *w[2] = {random_witness(small_circuit, 1), random_witness(small_circuit, 2)};
+    flight *f[3] = {};
+    struct groth16_sums want[2], got;
+    struct errmsg err;
+
+    for (int i = 0; i < 2; i++)
+        MUST(prove(&srs, w[i], &want[i], err));
+    for (int i = 0; i < 2; i++)
+        MUST(p->start(&srs, w[i], &f[i], err));
+    ck_assert_int_eq(p->start(&srs, w[0], &f[2], &err), -EBUSY);
+    for (int i = 0; i < 2; i++) {
+        MUST(p->finish(f[i], &got, err));
+        ck_assert(same_sums(got, want[i]));
+    }
+    MUST(p->start(&srs, w[1], &f[0], err));
+    MUST(p->start(&srs, w[0], &f[1], err));
+    p->abort(f[0]);
+    MUST(p->finish(f[1], &got, err));
+    ck_assert(same_sums(got, want[0]));
+    ck_assert(!p->in_flight());
+    for (struct compact *c : w)
+        compact_destroy(c);
+}
+END_TEST
+
 int main()
 {
     Suite *s = suite_create("flights");
@@ -253,6 +348,8 @@ int main()
     tcase_add_test(tc, rows__equal_the_hosts);
     tcase_add_test(tc, develop__makes_the_points_of_the_setup);
     tcase_add_test(tc, develop__makes_the_file_of_known_digest);
+    tcase_add_test(tc, flights__two_at_a_time_and_no_more);
+    tcase_add_test(tc, faults__of_any_call_leave_nothing_behind);
     suite_add_tcase(s, tc);
     int ret = suite_run(s);
     delete p;

@@ -6,6 +6,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -179,6 +180,82 @@ static void time_overlapping(const struct srs *srs, struct compact *const w[2])
     fflush(stdout);
 }
 
+/* ---- several GPUs ---- */
+
+#define GPUS_MAX 8
+#define GPU_PROOFS 8
+
+/* One of the GPUs of an engine, on a thread of its own. */
+struct gpu_load {
+    struct backend *be;
+    struct srs *srs;
+    struct compact *const *w;
+    pthread_t thread;
+    struct errmsg err;
+    int ret;
+};
+
+static int prove_many(struct gpu_load *g)
+{
+    struct groth16_ticket ticket[2];
+    uint8_t proof[PROOF_BYTES];
+    int ret = groth16_prove_start_compact(g->be, g->srs, g->w[0], &ticket[0], &g->err);
+
+    for (int k = 1; k <= GPU_PROOFS && ret == 0; k++) {
+        if (k < GPU_PROOFS)
+            ret = groth16_prove_start_compact(g->be, g->srs, g->w[k % 2], &ticket[k % 2], &g->err);
+        if (ret == 0)
+            ret = groth16_prove_finish(&ticket[(k - 1) % 2], proof, &g->err);
+    }
+    return ret;
+}
+
+static void *gpu_main(void *arg)
+{
+    struct gpu_load *g = arg;
+
+    g->ret = prove_many(g);
+    return NULL;
+}
+
+static double time_gpus(struct gpu_load *gpus, int n)
+{
+    const double begin = now_ms();
+
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(pthread_create(&gpus[i].thread, NULL, gpu_main, &gpus[i]), 0);
+    for (int i = 0; i < n; i++)
+        pthread_join(gpus[i].thread, NULL);
+    for (int i = 0; i < n; i++)
+        ck_assert_msg(gpus[i].ret == 0, "%s", gpus[i].err.text);
+    return (now_ms() - begin) / (n * GPU_PROOFS);
+}
+
+/* All GPUs of the machine beside the first, which is `cuda`: prints what they are worth together. */
+static void time_several(const struct circuit *circuit, struct srs *srs, struct compact *const w[2])
+{
+    struct gpu_load gpus[GPUS_MAX] = {{.be = cuda, .srs = srs, .w = w}};
+    struct workers *own[GPUS_MAX] = {NULL};
+    int n = 1;
+
+    for (; n < GPUS_MAX; n++) {
+        gpus[n].w = w;
+        need(workers_create(4, &own[n], &err));
+        if (backend_cuda_open(BACKEND_CUDA_ABI, n, own[n], &gpus[n].be, &err) < 0)
+            break;
+        need(setup_on_device(circuit, gpus[n].be, NULL, NULL, &gpus[n].srs, &err));
+    }
+    const double one = time_gpus(gpus, 1), all = time_gpus(gpus, n);
+    if (n > 1)
+        printf("    %d GPUs: %.1f ms a proof, %.2f times one (%.1f)\n", n, all, one / all, one);
+    for (int i = 1; i < n; i++) {
+        srs_close(gpus[i].srs);
+        backend_destroy(gpus[i].be);
+    }
+    for (int i = 1; i < GPUS_MAX; i++)
+        workers_destroy(own[i]);
+}
+
 static void expect_key(const struct srs *srs)
 {
     struct vk want;
@@ -239,6 +316,8 @@ START_TEST(sectors__equal_the_vectors)
             time_overlapping(srs, w);
         }
         ck_assert_uint_eq(backend_cuda_allocations(), allocations);
+        if (k == 0)
+            time_several(circuit, srs, w);
         c1_destroy(c1);
     }
     for (int k = 0; k < 2; k++) {
