@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/ctl.h"
+#include "gpu/backend_cuda.h"
 #include "gpu/setup.h"
 #include "gpu/srs.h"
 
@@ -24,6 +25,15 @@ static int report(const struct ctl_args *args, const struct sector_size *size, c
     return CTL_OK;
 }
 
+/* A GPU makes the points faster than any number of cores: NULL where there is none. */
+static struct backend *find_device(struct workers *workers)
+{
+    struct backend *device = NULL;
+    struct errmsg err;
+
+    return backend_cuda_create(0, workers, &device, &err) == 0 ? device : NULL;
+}
+
 static int set_up(const struct ctl_args *args, const struct sector_size *size, const char *dir)
 {
     struct workers *workers = NULL;
@@ -33,9 +43,12 @@ static int set_up(const struct ctl_args *args, const struct sector_size *size, c
     if (workers_create(args->threads, &workers, &err) < 0)
         return ctl_fail(CTL_CANNOT, "%s", err.text);
     ctl_progress_lines();
-    struct setup_options opt = {.dir = dir, .workers = workers, .progress = ctl_progress};
+    struct backend *device = find_device(workers);
+    struct setup_options opt = {
+        .dir = dir, .workers = workers, .device = device, .progress = ctl_progress};
     int ret = setup_run(size, &opt, &made, &err);
     ctl_progress_end();
+    backend_destroy(device);
     workers_destroy(workers);
     if (ret < 0)
         return ctl_fail_with(CTL_CANNOT, ret, &err);

@@ -39,6 +39,9 @@ struct msm_terms {
     uint32_t first;
 };
 
+/* The vectors of a parameter file, in its order. */
+enum srs_section { SRS_H, SRS_L, SRS_A, SRS_B_G1, SRS_B_G2, SRS_SECTIONS };
+
 /* As in srs_options: bytes of a stage. */
 typedef void (*backend_progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
 
@@ -75,6 +78,9 @@ struct backend_ops {
      * scalars of the verifying key's points, 1 / gamma included. No ticket is open. */
     int (*develop)(struct backend *be, const struct circuit *circuit, const struct secrets *t,
                    fr_t *ic, backend_progress progress, void *progress_ctx, struct errmsg *err);
+    /* With develop: `len` points from `first` on of what it has made, as g1_affine_t or g2_affine_t. */
+    int (*fetch)(struct backend *be, enum srs_section section, size_t first, size_t len,
+                 void *points, struct errmsg *err);
     /* NULL, or lets the device take witnesses straight from this memory, until unpin or the backend's end. */
     int (*pin)(struct backend *be, void *memory, size_t bytes, struct errmsg *err);
     void (*unpin)(struct backend *be, void *memory);
@@ -95,8 +101,6 @@ struct backend {
     unsigned tickets;
     bool broken; /* a device has answered with an error: the process should end, and say which */
     uint32_t stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
-    uint32_t
-        stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
     struct arena *scratch;     /* borrowed, or own_scratch; NULL: made when it is needed */
     struct arena *own_scratch; /* goes with the backend */
 };

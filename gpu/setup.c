@@ -20,11 +20,14 @@
 #include "gpu/newfile.h"
 #include "gpu/point.h"
 #include "gpu/qap.h"
-#include "gpu/srs.h"
 #include "gpu/secrets.h"
+#include "gpu/srs.h"
+#include "gpu/srs_counts.h"
 #include "gpu/vk.h"
+#include "numa/circuit/circuit.h"
 
 #define PIECE ((size_t)32768) /* points: enough for the workers to share, 6 MB of bytes in G2 */
+#define DEVICE_PIECE ((size_t)1 << 18) /* that a device hands over at a time */
 #define ENCODE_STEP 1024
 
 struct setup {
@@ -39,6 +42,7 @@ struct setup {
     EVP_MD_CTX *digest; /* over what is written into it */
     uint8_t file_digest[SRS_DIGEST_BYTES];
     /* One piece. */
+    size_t piece; /* how many points */
     fr_t *scalars;
     void *points;
     uint8_t *bytes;
@@ -145,22 +149,73 @@ static int make_tables(struct setup *s, struct errmsg *err)
     return ret;
 }
 
-static int make_room(struct setup *s, struct errmsg *err)
+static int make_room(struct setup *s, size_t piece, struct errmsg *err)
 {
-    s->scalars = malloc(PIECE * sizeof(*s->scalars));
-    s->points = malloc(PIECE * sizeof(g2_affine_t));
-    s->bytes = malloc(PIECE * G2_BYTES);
+    s->piece = piece;
+    s->scalars = malloc(piece * sizeof(*s->scalars));
+    s->points = malloc(piece * sizeof(g2_affine_t));
+    s->bytes = malloc(piece * G2_BYTES);
     if (!s->scalars || !s->points || !s->bytes)
-        return errmsg_set(err, -ENOMEM, "setup: no memory for pieces of %zu points", PIECE);
+        return errmsg_set(err, -ENOMEM, "setup: no memory for pieces of %zu points", piece);
     return 0;
+}
+
+/* All that comes before the file. */
+static int make_points(struct setup *s, struct errmsg *err)
+{
+    int ret = evaluate_circuit(s, err);
+
+    if (ret == 0)
+        ret = make_scalars(s, err);
+    if (ret == 0)
+        ret = make_room(s, PIECE, err);
+    if (ret == 0)
+        ret = make_tables(s, err);
+    if (ret == 0)
+        ret = secrets_key(&s->secrets, s->qap->w, s->qap->n_inputs, &s->vk, err);
+    return ret;
+}
+
+/* The same, in a device's memory. */
+static int make_points_on_device(struct setup *s, struct errmsg *err)
+{
+    struct backend *be = s->opt->device;
+    struct srs_counts counts;
+    struct circuit *circuit = NULL;
+    int ret = circuit_create(s->size, &circuit, err);
+
+    if (ret < 0)
+        return ret;
+    fr_t *ic = malloc(circuit->n_inputs * sizeof(*ic));
+    if (!ic)
+        ret = errmsg_set(err, -ENOMEM, "setup: no memory for %u scalars", circuit->n_inputs);
+    if (ret == 0)
+        ret = be->ops->develop(be, circuit, &s->secrets, ic, s->opt->progress, s->opt->progress_ctx,
+                               err);
+    if (ret == 0)
+        ret = secrets_key(&s->secrets, ic, circuit->n_inputs, &s->vk, err);
+    free(ic);
+    circuit_destroy(circuit);
+    srs_counts(s->size, &counts);
+    s->h_len = counts.h;
+    s->l_len = counts.l;
+    s->a_len = counts.a;
+    s->b_len = counts.b;
+    return ret == 0 ? make_room(s, DEVICE_PIECE, err) : ret;
+}
+
+static bool on_device(const struct setup *s)
+{
+    return s->opt->device && s->opt->device->ops->develop;
 }
 
 /* ---------------------------------------------------------------------------------------- file */
 
-/* A vector of the file. `scalars` NULL: h, whose scalars are powers of tau and made piece by piece. */
+/* A vector of the file. `scalars` NULL: h, whose scalars are powers of tau and made piece by piece, or made by a device. */
 struct section {
     const char *name;
     bool g2;
+    enum srs_section id;
     size_t len;
     const fr_t *scalars;
 };
@@ -224,18 +279,31 @@ static int write_bytes(struct setup *s, const void *bytes, size_t len, struct er
     return newfile_write(&s->file, bytes, len, err);
 }
 
-static int write_piece(struct setup *s, const struct section *section, const fr_t *scalars, size_t n,
-                       struct errmsg *err)
+/* Points [first, first + n) of a section come to stand in s->points. */
+static int get_piece(struct setup *s, const struct section *section, size_t first, size_t n,
+                     struct errmsg *err)
 {
     struct workers *workers = s->opt->workers;
+    const fr_t *scalars = section->scalars ? section->scalars + first : s->scalars;
+
+    if (on_device(s))
+        return s->opt->device->ops->fetch(s->opt->device, section->id, first, n, s->points, err);
+    if (!section->scalars)
+        h_scalars(s, first, n, s->scalars);
+    return section->g2 ? fixed_base_g2_mul(s->g2, workers, scalars, n, s->points, err)
+                       : fixed_base_g1_mul(s->g1, workers, scalars, n, s->points, err);
+}
+
+static int write_piece(struct setup *s, const struct section *section, size_t first, size_t n,
+                       struct errmsg *err)
+{
     struct encoding e = {.s = s, .len = n, .g2 = section->g2};
     size_t point_bytes = section->g2 ? G2_BYTES : G1_BYTES;
 
-    int ret = section->g2 ? fixed_base_g2_mul(s->g2, workers, scalars, n, s->points, err)
-                          : fixed_base_g1_mul(s->g1, workers, scalars, n, s->points, err);
+    int ret = get_piece(s, section, first, n, err);
     if (ret < 0)
         return ret;
-    workers_run(workers, (n + ENCODE_STEP - 1) / ENCODE_STEP, encode_step, &e);
+    workers_run(s->opt->workers, (n + ENCODE_STEP - 1) / ENCODE_STEP, encode_step, &e);
     return write_bytes(s, s->bytes, n * point_bytes, err);
 }
 
@@ -245,13 +313,10 @@ static int write_section(struct setup *s, const struct section *section, struct 
 
     store_be32(count, (uint32_t)section->len);
     int ret = write_bytes(s, count, sizeof(count), err);
-    for (size_t first = 0; ret == 0 && first < section->len; first += PIECE) {
-        size_t n = min_size(PIECE, section->len - first);
-        const fr_t *scalars = section->scalars ? section->scalars + first : s->scalars;
+    for (size_t first = 0; ret == 0 && first < section->len; first += s->piece) {
+        size_t n = min_size(s->piece, section->len - first);
         report(s, section->name, first, section->len);
-        if (!section->scalars)
-            h_scalars(s, first, n, s->scalars);
-        ret = write_piece(s, section, scalars, n, err);
+        ret = write_piece(s, section, first, n, err);
     }
     if (ret == 0)
         report(s, section->name, section->len, section->len);
@@ -270,9 +335,11 @@ static int write_params(struct setup *s, const char *path, const uint8_t *key, s
 {
     const struct qap *q = s->qap;
     const struct section sections[] = {
-        {"h", false, s->h_len, NULL},        {"l", false, s->l_len, q->w + q->n_inputs},
-        {"a", false, s->a_len, q->u},        {"b_g1", false, s->b_len, q->v},
-        {"b_g2", true, s->b_len, q->v},
+        {"h", false, SRS_H, s->h_len, NULL},
+        {"l", false, SRS_L, s->l_len, q ? q->w + q->n_inputs : NULL},
+        {"a", false, SRS_A, s->a_len, q ? q->u : NULL},
+        {"b_g1", false, SRS_B_G1, s->b_len, q ? q->v : NULL},
+        {"b_g2", true, SRS_B_G2, s->b_len, q ? q->v : NULL},
     };
 
     int ret = digest_start(s, err);
@@ -333,10 +400,11 @@ static int names_look(const struct names *n, struct errmsg *err)
         if (!exists(ours[i]))
             continue;
         if (!marked)
-            return errmsg_set(err, -EEXIST,
-                              "%s: is there without our marker (%s): it may be official, so it is not "
-                              "overwritten; choose another directory",
-                              ours[i], n->marker);
+            return errmsg_set(
+                err, -EEXIST,
+                "%s: is there without our marker (%s): it may be official, so it is not "
+                "overwritten; choose another directory",
+                ours[i], n->marker);
         there++;
     }
     return marked && there == ARRAY_LEN(ours);
@@ -353,7 +421,8 @@ static int make_directory(const char *dir, struct errmsg *err)
         if (slash)
             *slash = '\0';
         if (mkdir(path, 0755) < 0 && errno != EEXIST)
-            return errmsg_set(err, -errno, "%s: cannot make this directory: %s", path, strerror(errno));
+            return errmsg_set(err, -errno, "%s: cannot make this directory: %s", path,
+                              strerror(errno));
         if (!slash)
             return 0;
         *slash = '/';
@@ -376,12 +445,13 @@ static int write_marker(const struct setup *s, const char *path, struct errmsg *
 {
     char text[512];
 
-    int len = snprintf(text, sizeof(text),
-                       "INSECURE development parameters for %s sectors.\n"
-                       "They are made from published labels: whoever knows the labels can forge proofs.\n"
-                       "For tests only. Proofs made with them mean nothing on a real network.\n"
-                       "Written by proofd's setup; the files beside this one with the same name belong to it.\n",
-                       s->size->name);
+    int len = snprintf(
+        text, sizeof(text),
+        "INSECURE development parameters for %s sectors.\n"
+        "They are made from published labels: whoever knows the labels can forge proofs.\n"
+        "For tests only. Proofs made with them mean nothing on a real network.\n"
+        "Written by proofd's setup; the files beside this one with the same name belong to it.\n",
+        s->size->name);
     return newfile_put(path, text, (size_t)len, err);
 }
 
@@ -394,8 +464,8 @@ static int write_files(struct setup *s, const struct names *n, struct errmsg *er
     if (!key)
         return errmsg_set(err, -ENOMEM, "setup: no memory for the verifying key");
     vk_write(key, &s->vk);
-    int meta_len = snprintf(meta, sizeof(meta), "{\"sector_size\":%llu}",
-                            (unsigned long long)s->size->bytes);
+    int meta_len =
+        snprintf(meta, sizeof(meta), "{\"sector_size\":%llu}", (unsigned long long)s->size->bytes);
     int ret = write_marker(s, n->marker, err);
     if (ret == 0)
         ret = write_params(s, n->params, key, key_bytes, err);
@@ -436,17 +506,16 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
     int ret;
 
     if ((ret = make_directory(opt->dir, err)) < 0 ||
-        (ret = names_make(&names, size, opt->dir, err)) < 0 ||
-        (ret = names_look(&names, err)) < 0)
+        (ret = names_make(&names, size, opt->dir, err)) < 0 || (ret = names_look(&names, err)) < 0)
         return ret;
     if (ret == 1) {
         *made = false;
         return 0;
     }
-    if ((ret = check_directory(opt->dir, err)) == 0 && (ret = evaluate_circuit(&s, err)) == 0 &&
-        (ret = make_scalars(&s, err)) == 0 && (ret = make_room(&s, err)) == 0 &&
-        (ret = make_tables(&s, err)) == 0 &&
-        (ret = secrets_key(&s.secrets, s.qap->w, s.qap->n_inputs, &s.vk, err)) == 0)
+    ret = check_directory(opt->dir, err);
+    if (ret == 0)
+        ret = on_device(&s) ? make_points_on_device(&s, err) : make_points(&s, err);
+    if (ret == 0)
         ret = write_files(&s, &names, err);
     setup_fini(&s);
     if (ret == 0)

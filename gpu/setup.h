@@ -5,6 +5,7 @@
 #ifndef GPU_SETUP_H
 #define GPU_SETUP_H
 
+#include "gpu/backend.h"
 #include "gpu/vk.h"
 #include "numa/circuit/sector.h"
 #include "numa/workers.h"
@@ -12,6 +13,8 @@
 struct setup_options {
     const char *dir; /* made if absent */
     struct workers *workers;
+    struct backend
+        *device; /* makes the points, if it can (develop in gpu/backend.h); NULL: the workers do */
     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total); /* or NULL */
     void *progress_ctx;
 };
@@ -25,7 +28,6 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
 /* Whether a key is one of these: they have alpha in common, whatever the size. */
 bool setup_made(const struct vk *vk);
 
-struct backend;
 struct circuit;
 struct srs;
 

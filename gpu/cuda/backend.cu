@@ -169,6 +169,15 @@ static int cuda_develop(struct backend *be, const struct circuit *circuit, const
     return judged(be, cuda_of(be)->on.develop(circuit, t, ic, progress, progress_ctx, err), err);
 }
 
+static int cuda_fetch(struct backend *be, enum srs_section section, size_t first, size_t len,
+                      void *points, struct errmsg *err)
+{
+    prover &p = cuda_of(be)->on;
+
+    CUDA_TRY(cudaSetDevice(p.g.index), err);
+    return judged(be, p.resident.fetch(p.g, section, first, len, points, err), err);
+}
+
 static int cuda_pin(struct backend *be, void *memory, size_t bytes, struct errmsg *err)
 {
     CUDA_TRY(cudaSetDevice(cuda_of(be)->on.g.index), err);
@@ -187,9 +196,10 @@ static void cuda_destroy(struct backend *be)
     delete cuda_of(be);
 }
 
-static const struct backend_ops cuda_ops = {
-    "cuda",  cuda_ntt, cuda_msm_g1, cuda_msm_g2,  nullptr,  cuda_start, cuda_finish, cuda_abort,
-    nullptr, true,     cuda_load,   cuda_develop, cuda_pin, cuda_unpin, cuda_destroy};
+static const struct backend_ops cuda_ops = {"cuda",     cuda_ntt,   cuda_msm_g1, cuda_msm_g2,
+                                            nullptr,    cuda_start, cuda_finish, cuda_abort,
+                                            nullptr,    true,       cuda_load,   cuda_develop,
+                                            cuda_fetch, cuda_pin,   cuda_unpin,  cuda_destroy};
 
 extern "C" void backend_cuda_times(const struct backend *be, struct prover_times *out)
 {

@@ -16,8 +16,8 @@
 #include <blst.h>
 
 extern "C" {
-#include "gpu/backend.h"
 #include "gpu/curve.h"
+#include "numa/workers.h"
 }
 
 #endif

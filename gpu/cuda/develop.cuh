@@ -9,6 +9,7 @@
 #include "gpu/cuda/ec.cuh"
 
 extern "C" {
+#include "gpu/backend.h"
 #include "gpu/secrets.h"
 }
 

@@ -131,7 +131,7 @@ int resident_parameters::load(gpu &g, uploader &up, const struct srs *srs,
     if (log2_domain == 0)
         return errmsg_set(err, -EINVAL, "%zu points in h fit no domain", srs->h_len);
     if (!srs->l)
-        return errmsg_set(err, -EINVAL, "these parameters are on another device");
+        return errmsg_set(err, -ENODATA, "the points of these parameters are not here");
     h_len = srs->h_len;
     l_len = srs->l_len;
     a_len = srs->a_len;
@@ -178,5 +178,55 @@ int resident_parameters::develop(gpu &g, uploader &up, const struct circuit *c,
                        progress_ctx, err));
     TRY(make_plans(g, *this, err));
     loaded = true;
+    return 0;
+}
+
+/* A thread moves a piece of 16 bytes. */
+__global__ void natural_points_kernel(const uint4 *in, uint4 *out, uint32_t first, uint32_t len,
+                                      uint32_t log2_len)
+{
+    constexpr uint32_t PIECES = sizeof(g1_point) / sizeof(uint4);
+    const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, i = t / PIECES;
+
+    if (i < len)
+        out[t] = in[(size_t)(__brev(first + i) >> (32 - log2_len)) * PIECES + t % PIECES];
+}
+
+static int fetch_h(gpu &g, const resident_parameters &r, size_t first, size_t count, void *points,
+                   struct errmsg *err)
+{
+    device_buffer<g1_point> room;
+
+    TRY(room.allocate(count, err));
+    natural_points_kernel<<<blocks_for((uint64_t)count * 6, 256), 256, 0, g.main.handle>>>(
+        (const uint4 *)r.h.ptr, (uint4 *)room.ptr, (uint32_t)first, (uint32_t)count, r.log2_domain);
+    CUDA_TRY(cudaGetLastError(), err);
+    CUDA_TRY(cudaMemcpyAsync(points, room.ptr, count * sizeof(g1_point), cudaMemcpyDeviceToHost,
+                             g.main.handle),
+             err);
+    CUDA_TRY(cudaStreamSynchronize(g.main.handle), err);
+    return 0;
+}
+
+int resident_parameters::fetch(gpu &g, enum srs_section section, size_t first, size_t count,
+                               void *points, struct errmsg *err) const
+{
+    const device_buffer<g1_point> *const g1[] = {&h, &l, &a, &b_g1};
+    const size_t lens[] = {h_len, l_len, a_len, b_len, b_len};
+
+    if (!loaded || section >= SRS_SECTIONS || first > lens[section] ||
+        count > lens[section] - first)
+        return errmsg_set(err, -EINVAL, "no such points are on the device");
+    if (section == SRS_H)
+        return fetch_h(g, *this, first, count, points, err);
+    if (section == SRS_B_G2)
+        CUDA_TRY(cudaMemcpyAsync(points, b_g2.ptr + first, count * sizeof(g2_point),
+                                 cudaMemcpyDeviceToHost, g.main.handle),
+                 err);
+    else
+        CUDA_TRY(cudaMemcpyAsync(points, g1[section]->ptr + first, count * sizeof(g1_point),
+                                 cudaMemcpyDeviceToHost, g.main.handle),
+                 err);
+    CUDA_TRY(cudaStreamSynchronize(g.main.handle), err);
     return 0;
 }

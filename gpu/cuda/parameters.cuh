@@ -12,6 +12,7 @@
 #include "gpu/cuda/upload.cuh"
 
 extern "C" {
+#include "gpu/backend.h"
 #include "gpu/secrets.h"
 #include "gpu/srs.h"
 }
@@ -37,6 +38,9 @@ struct resident_parameters {
     /* Development parameters for a circuit, made here. `ic` as in develop_points. progress hears of points. */
     int develop(gpu &g, uploader &up, const struct circuit *circuit, const struct secrets *t,
                 fr_t *ic, backend_progress progress, void *progress_ctx, struct errmsg *err);
+    /* Points as a file has them, h in natural order. For setup: takes memory for a moment. */
+    int fetch(gpu &g, enum srs_section section, size_t first, size_t count, void *points,
+              struct errmsg *err) const;
 };
 
 #endif
