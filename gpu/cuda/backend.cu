@@ -12,6 +12,9 @@ extern "C" {
 #include "gpu/groth16.h"
 }
 
+/* A step takes a second where parameters are large and the device is shared. */
+static constexpr uint32_t STALL_MS = 30000;
+
 struct cuda_backend {
     struct backend base;
     prover on;
@@ -230,6 +233,7 @@ extern "C" __attribute__((visibility("default"))) int backend_cuda_open(uint32_t
     be->base.ops = &cuda_ops;
     be->base.workers = workers;
     be->base.tickets = FLIGHTS;
+    be->base.stall_ms = STALL_MS;
     int ret = be->on.open(device, workers, err);
     if (ret < 0) {
         delete be;

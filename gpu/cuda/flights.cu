@@ -1,9 +1,10 @@
 /*
  * Proofs of compact witnesses, in two steps that overlap from proof to proof.
  *
- * start queues, in streams of its own and behind everything else on the chip: the upload, A, B and C of all rows, six transforms.
- * finish sums: h on one thread, the queries over the witness beside it on another, because each of these sums alone leaves
- * the chip idle now and then, while its digits are sorted or its last few points wait for the host.
+ * start uploads. finish queues A, B and C of all rows and six transforms, and then sums: over h on one thread, over the witness beside
+ * it on another, because each of the many short sums alone leaves the chip idle now and then, while its digits are sorted or its last
+ * few points wait for the host. One finish at a time: transforms of the next proof beside the sums of this one cost more than they
+ * gain (783 ms a proof against 756 one after the other, H200), since they want the same multipliers and each other's shared memory.
  *
  * The six transforms are those of groth16.c; the factor of h costs nothing, since the sum takes scalars out of Montgomery form by a
  * product anyhow. Transforms to reversed and to natural order alternate, and the scalars of h end in reversed order, as its points are
@@ -72,35 +73,15 @@ static flight *take_flight(prover &p)
         if (!p.flights[i].used) {
             p.flights[i].used = true;
             p.flights[i].w = p.space.witness[i];
-            p.flights[i].h = nullptr;
             return &p.flights[i];
         }
     return nullptr;
-}
-
-/* Three vectors that no flight holds. What is queued on them comes before what will be. */
-static void take_vectors(prover &p, flight &f, fr *v[3])
-{
-    std::lock_guard<std::mutex> hold(p.lock);
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < VECTORS && n < 3; i++)
-        if (!p.vector_used[i]) {
-            if (n == 0) {
-                p.vector_used[i] = true;
-                f.h = p.space.vector[i];
-            }
-            v[n++] = p.space.vector[i];
-        }
 }
 
 static void end_flight(prover &p, flight &f)
 {
     std::lock_guard<std::mutex> hold(p.lock);
 
-    for (unsigned i = 0; i < VECTORS; i++)
-        if (f.h && p.space.vector[i] == f.h)
-            p.vector_used[i] = false;
     f.used = false;
 }
 
@@ -122,7 +103,7 @@ void prover::drain()
     cudaStreamSynchronize(up.stream.handle);
 }
 
-/* Values and bits, which lie side by side on the host. */
+/* Values and bits. */
 static int upload_witness(prover &p, const flight &f, const struct compact *w, struct errmsg *err)
 {
     const resident_circuit &c = p.resident.circuit;
@@ -130,7 +111,6 @@ static int upload_witness(prover &p, const flight &f, const struct compact *w, s
     TRY(p.up.send(f.w.values, w->values, c.n_values * sizeof(fr), err));
     TRY(p.up.send(f.w.bits, w->bits, c.aux_words * sizeof(*w->bits), err));
     CUDA_TRY(cudaEventRecord(f.arrived.handle, p.up.stream.handle), err);
-    CUDA_TRY(cudaStreamWaitEvent(p.early.main.handle, f.arrived.handle, 0), err);
     return 0;
 }
 
@@ -149,19 +129,21 @@ static int transform(prover &p, fr *a, fr *b, fr *c, struct errmsg *err)
     return ntt_to_reversed_minus(g, r.coset_inverse, a, a, c, err);
 }
 
-static int queue_flight(prover &p, flight &f, const struct compact *w, struct errmsg *err)
+static int queue_h(prover &p, const flight &f, struct errmsg *err)
 {
     cudaStream_t early = p.early.main.handle;
-    fr *v[3];
+    fr *const *v = p.space.vector;
 
-    take_vectors(p, f, v);
-    TRY(upload_witness(p, f, w, err));
+    CUDA_TRY(cudaStreamWaitEvent(early, f.arrived.handle, 0), err);
+    CUDA_TRY(cudaEventRecord(p.begun.handle, early), err);
     TRY(evaluate_rows(p.early, p.resident.circuit, f.w, v[0], v[1], v[2], err));
+    CUDA_TRY(cudaEventRecord(p.evaluated.handle, early), err);
     TRY(transform(p, v[0], v[1], v[2], err));
-    CUDA_TRY(cudaMemcpyAsync(f.last, v[0] + ((size_t)1 << p.resident.log2_domain) - 1, sizeof(fr),
+    CUDA_TRY(cudaMemcpyAsync(p.last_coefficient.ptr,
+                             v[0] + ((size_t)1 << p.resident.log2_domain) - 1, sizeof(fr),
                              cudaMemcpyDeviceToHost, early),
              err);
-    CUDA_TRY(cudaEventRecord(f.ready.handle, early), err);
+    CUDA_TRY(cudaEventRecord(p.ready.handle, early), err);
     return 0;
 }
 
@@ -183,7 +165,7 @@ int prover::start(const struct srs *srs, const struct compact *w, flight **out, 
     flight *f = take_flight(*this);
     if (!f)
         return errmsg_set(err, -EBUSY, "%u proofs are on their way", FLIGHTS);
-    int ret = queue_flight(*this, *f, w, err);
+    int ret = upload_witness(*this, *f, w, err);
     if (ret < 0) {
         drain();
         end_flight(*this, *f);
@@ -238,7 +220,7 @@ struct aside_sums {
         return sum_query<F>(p.aside, q, p.space.aside, nullptr, to, e);
     }
 
-    /* Not before the transforms are done, whose memory traffic these sums would only be in the way of. */
+    /* Not before the transforms are done: they would only be in each other's way. */
     int all(struct errmsg *e)
     {
         const resident_parameters &r = p.resident;
@@ -246,7 +228,7 @@ struct aside_sums {
         uint32_t ones = 0;
 
         CUDA_TRY(cudaSetDevice(p.g.index), e);
-        CUDA_TRY(cudaStreamWaitEvent(p.aside.main.handle, f.ready.handle, 0), e);
+        CUDA_TRY(cudaStreamWaitEvent(p.aside.main.handle, p.ready.handle, 0), e);
         TRY(list_ones(nullptr, 0, &ones, e));
         TRY(sum<fp>(r.l.ptr, ones, c.l_tail, &out->l, e));
         TRY(list_ones(&c.a, c.n_inputs, &ones, e));
@@ -266,35 +248,55 @@ struct aside_sums {
     }
 };
 
+static int read_times(prover &p, struct errmsg *err)
+{
+    float rows, transforms;
+
+    CUDA_TRY(cudaEventElapsedTime(&rows, p.begun.handle, p.evaluated.handle), err);
+    CUDA_TRY(cudaEventElapsedTime(&transforms, p.evaluated.handle, p.ready.handle), err);
+    p.times.rows = rows;
+    p.times.transforms = transforms;
+    return 0;
+}
+
 /* h has degree m - 2 at most, whatever the witness: else a transform was wrong. */
-static int sum_h(prover &p, flight &f, g1_t *out, struct errmsg *err)
+static int sum_h(prover &p, g1_t *out, struct errmsg *err)
 {
     const resident_parameters &r = p.resident;
-    const msm_input<fp> in = {r.h.ptr, f.h, r.h_convert, nullptr, nullptr, (uint32_t)r.h.len};
-    double begin = now_ms();
+    const msm_input<fp> in = {r.h.ptr, p.space.vector[0], r.h_convert,
+                              nullptr, nullptr,           (uint32_t)r.h.len};
 
-    CUDA_TRY(cudaSetDevice(p.g.index), err);
-    CUDA_TRY(cudaEventSynchronize(f.ready.handle), err);
-    p.times.wait = now_ms() - begin;
-    if (!is_zero(*f.last))
+    CUDA_TRY(cudaEventSynchronize(p.ready.handle), err);
+    TRY(read_times(p, err));
+    if (!is_zero(*p.last_coefficient.ptr))
         return errmsg_set(err, -EBADMSG, "h has a coefficient too many: cuda transforms are wrong");
-    begin = now_ms();
+    const double begin = now_ms();
     TRY(msm<fp>(p.g, in, p.space.main, p.workers, out, err));
     p.times.main = now_ms() - begin;
     return 0;
 }
 
-int prover::finish(flight *f, struct groth16_sums *out, struct errmsg *err)
+static int sum_all(prover &p, flight &f, struct groth16_sums *out, struct errmsg *err)
 {
-    struct groth16_sums made = {};
-    aside_sums beside = {*this, *f, &made, {}, 0};
-    const double begin = now_ms();
+    aside_sums beside = {p, f, out, {}, 0};
 
-    aside_thread.begin(aside_sums::run, &beside);
-    int ret = sum_h(*this, *f, &made.h, err);
-    aside_thread.wait();
+    CUDA_TRY(cudaSetDevice(p.g.index), err);
+    TRY(queue_h(p, f, err));
+    p.aside_thread.begin(aside_sums::run, &beside);
+    int ret = sum_h(p, &out->h, err);
+    p.aside_thread.wait();
     if (ret == 0 && beside.ret < 0)
         ret = errmsg_set(err, beside.ret, "%s", beside.err.text);
+    return ret;
+}
+
+int prover::finish(flight *f, struct groth16_sums *out, struct errmsg *err)
+{
+    std::lock_guard<std::mutex> one(finishing);
+    struct groth16_sums made = {};
+    const double begin = now_ms();
+    int ret = sum_all(*this, *f, &made, err);
+
     if (ret < 0)
         drain();
     end_flight(*this, *f);
@@ -307,6 +309,6 @@ int prover::finish(flight *f, struct groth16_sums *out, struct errmsg *err)
 void prover::abort(flight *f)
 {
     cudaSetDevice(g.index);
-    cudaEventSynchronize(f->ready.handle);
+    cudaEventSynchronize(f->arrived.handle); /* the witness is not borrowed any longer */
     end_flight(*this, *f);
 }

@@ -38,12 +38,12 @@ int prover::open(int device_index, struct workers *w, struct errmsg *err)
     TRY(open_lane(g, device_index, RANK_MIDDLE, err));
     TRY(open_lane(early, device_index, RANK_LAST, err));
     TRY(up.create(w, err));
-    TRY(last_coefficients.allocate(FLIGHTS, err));
-    for (unsigned i = 0; i < FLIGHTS; i++) {
-        flights[i].on = this;
-        flights[i].last = last_coefficients.ptr + i;
-        TRY(flights[i].arrived.create(false, err));
-        TRY(flights[i].ready.create(false, err));
+    TRY(last_coefficient.allocate(1, err));
+    for (cuda_event *e : {&begun, &evaluated, &ready})
+        TRY(e->create(true, err));
+    for (flight &f : flights) {
+        f.on = this;
+        TRY(f.arrived.create(false, err));
     }
     return aside_thread.create("gpu sums", err);
 }

@@ -1,8 +1,8 @@
 /*
  * The sums of a Groth16 proof (gpu/groth16.h), on one GPU, over parameters that stay there.
  *
- * Of compact witnesses two are on their way at a time: while one's sums are made, the next is uploaded, expanded and transformed.
- * start may be called by one thread while another is in finish. All else: one thread at a time, and nothing on its way.
+ * Of compact witnesses two are on their way at a time: while one is proved, the next is uploaded. start may be called by one thread
+ * while others are in finish, where they wait for one another. All else: one thread at a time, and nothing on its way.
  *
  * Memory is taken when parameters are loaded; proofs over parameters that are there take none.
  */
@@ -18,23 +18,19 @@
 struct prover;
 
 static constexpr unsigned FLIGHTS = 2;
-/* Evaluation and transforms take three vectors of the domain and leave one in use. */
-static constexpr unsigned VECTORS = 3 + FLIGHTS - 1;
 
 /* A proof on its way. */
 struct flight {
     prover *on = nullptr;
     bool used = false; /* guarded by prover::lock */
     device_witness w;
-    fr *h;    /* one of the vectors */
-    fr *last; /* pinned: h's highest coefficient */
-    cuda_event arrived, ready;
+    cuda_event arrived;
 };
 
 /* What the arena is cut into. */
 struct flight_space {
     device_witness witness[FLIGHTS];
-    fr *vector[VECTORS];
+    fr *vector[3];  /* A, B and C of the rows; h takes the place of A */
     uint32_t *ones; /* points that are added as they are, and room for one more */
     uint32_t *ones_len;
     scratch aside, main;
@@ -53,9 +49,11 @@ struct prover {
     bool arena_is_compact = false;
     flight_space space;
     flight flights[FLIGHTS];
-    pinned_buffer<fr> last_coefficients;
+    /* Of the finish that goes on: its rows begin, are there, are transformed. */
+    cuda_event begun, evaluated, ready;
+    pinned_buffer<fr> last_coefficient; /* of h */
+    std::mutex finishing;               /* held over a finish; before lock */
     std::mutex lock;
-    bool vector_used[VECTORS] = {}; /* guarded by lock */
 
     int open(int device_index, struct workers *w, struct errmsg *err);
 
@@ -71,8 +69,8 @@ struct prover {
     int sums(const struct srs *srs, const struct assignment *w, struct groth16_sums *out,
              struct errmsg *err);
 
-    /* Queues what comes before the sums and returns; `w` stays as it is until the end of the flight. -EBUSY when as many are on
-     * their way as can be. */
+    /* Queues the upload and returns; `w` stays as it is until the end of the flight. -EBUSY when as many are on their way as
+     * can be. */
     int start(const struct srs *srs, const struct compact *w, flight **out, struct errmsg *err);
     /* Either ends the flight. -EBADMSG when a transform was wrong. */
     int finish(flight *f, struct groth16_sums *out, struct errmsg *err);

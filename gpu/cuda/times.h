@@ -11,10 +11,11 @@ extern "C" {
 #endif
 
 /* Where the last sums spent their time, in ms on the calling thread. Of expanded assignments: what the device does while the
- * host uploads is in h. Of compact ones: `wait` for the transforms, then `main` over h and `aside` over the witness, side by side. */
+ * host uploads is in h. Of compact ones: `rows` and `transforms` on the device, then `main` over h and `aside` over the witness, side
+ * by side. */
 struct prover_times {
     double upload_rows, upload_witness, h, msm_h, classify, l, a, b_g1, b_g2;
-    double start, wait, main, aside, finish;
+    double start, rows, transforms, main, aside, finish;
 };
 
 void backend_cuda_times(const struct backend *be, struct prover_times *out);

@@ -328,6 +328,47 @@ START_TEST(flights__two_at_a_time_and_no_more)
 }
 END_TEST
 
+struct prover_thread {
+    const struct srs *srs;
+    const struct compact *w;
+    struct groth16_sums want, got;
+    bool same;
+};
+
+static void *prove_some(void *arg)
+{
+    prover_thread &t = *(prover_thread *)arg;
+
+    t.same = true;
+    for (int i = 0; i < 6; i++) {
+        MUST(prove(t.srs, t.w, &t.got, err));
+        t.same = t.same && same_sums(t.got, t.want);
+    }
+    return nullptr;
+}
+
+/* As the threads of an engine do it, one for each ticket. */
+START_TEST(flights__of_two_threads)
+{
+    const struct srs srs = resident_srs();
+    struct compact *w[2] = {random_witness(small_circuit, 3), random_witness(small_circuit, 4)};
+    prover_thread t[2];
+    pthread_t threads[2];
+
+    for (int i = 0; i < 2; i++) {
+        t[i] = {&srs, w[i], {}, {}, false};
+        MUST(prove(&srs, w[i], &t[i].want, err));
+    }
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], nullptr, prove_some, &t[i]), 0);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], nullptr);
+        ck_assert(t[i].same);
+        compact_destroy(w[i]);
+    }
+}
+END_TEST
+
 int main()
 {
     Suite *s = suite_create("flights");
@@ -349,6 +390,7 @@ int main()
     tcase_add_test(tc, develop__makes_the_points_of_the_setup);
     tcase_add_test(tc, develop__makes_the_file_of_known_digest);
     tcase_add_test(tc, flights__two_at_a_time_and_no_more);
+    tcase_add_test(tc, flights__of_two_threads);
     tcase_add_test(tc, faults__of_any_call_leave_nothing_behind);
     suite_add_tcase(s, tc);
     int ret = suite_run(s);

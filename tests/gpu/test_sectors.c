@@ -158,8 +158,8 @@ static void time_proofs(const char *name, const struct srs *srs, struct compact 
     backend_cuda_times(cuda, &t);
     print_times("witness to verified proof", ms, RUNS);
     print_times("  of it start", start_ms, RUNS);
-    printf("    last: wait for transforms %.1f, h %.1f, beside it the other sums %.1f ms\n", t.wait,
-           t.main, t.aside);
+    printf("    last: rows %.1f, transforms %.1f, h %.1f, beside it the other sums %.1f ms\n",
+           t.rows, t.transforms, t.main, t.aside);
     free(inputs);
 }
 
