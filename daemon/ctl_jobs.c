@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/ctl.h"
@@ -423,6 +424,20 @@ static int refused(const struct ctl_args *args, const char *name, int error)
     return code;
 }
 
+/* Closing a file tells the service a little later than close() returns: until then the job is still being received. */
+static char *status_once_received(const struct ctl_args *args, const char *name)
+{
+    const struct timespec pause = {0, 20000000};
+    char *text = read_job_file(args, name, ".status");
+
+    for (int tries = 0; text && strncmp(text, "receiving", 9) == 0 && tries < 100; tries++) {
+        nanosleep(&pause, NULL);
+        free(text);
+        text = read_job_file(args, name, ".status");
+    }
+    return text;
+}
+
 static int submit_from(const struct ctl_args *args, int in, const char *name)
 {
     char path[PATH_MAX];
@@ -434,7 +449,7 @@ static int submit_from(const struct ctl_args *args, int in, const char *name)
         return refused(args, name, ret);
     if (args->wait)
         return wait_for_names(args, &name, 1);
-    char *text = read_job_file(args, name, ".status");
+    char *text = status_once_received(args, name);
     print_job(args, name, "accepted", text ? text : "accepted", NULL);
     free(text);
     return CTL_OK;
