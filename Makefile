@@ -177,19 +177,21 @@ fuzzers: $(FUZZERS)
 # Each target for FUZZ_SECONDS; findings in build/fuzz/findings.
 FUZZ_SECONDS ?= 60
 fuzz:
-	@$(MAKE) --no-print-directory CC=clang SAN=address,undefined BUILD=build/fuzz \
+	@$(MAKE) --no-print-directory $(PARALLEL) CC=clang SAN=address,undefined BUILD=build/fuzz \
 		CFLAGS="-fsanitize=fuzzer-no-link $(CFLAGS)" fuzzers
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
 
 # Packages come first and pkg-config is asked afterwards, hence the second make.
 demo:
 	@tests/lib/packages.sh demo
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(PARALLEL) all
 	@BUILD=$(BUILD) tests/demo.sh
 
+# Builds with all CPUs unless told otherwise.
+PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 check:
 	@tests/lib/packages.sh check
-	@$(MAKE) --no-print-directory all unit-tests system-helpers
+	@$(MAKE) --no-print-directory $(PARALLEL) all unit-tests system-helpers
 	@BUILD=$(BUILD) tests/run.sh unit system
 
 # On a machine with a GPU; elsewhere each test says so and is skipped.
@@ -210,12 +212,14 @@ check-system: all system-helpers
 
 # The same tests under sanitizers; PROOFD_QUICK leaves out, visibly, what would take these many minutes.
 # make SAN=address,undefined BUILD=build/asan check-sanitized; make SAN=thread BUILD=build/tsan check-threads
-check-sanitized: all unit-tests system-helpers
+check-sanitized:
+	@$(MAKE) --no-print-directory $(PARALLEL) all unit-tests system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) tests/run.sh unit system
 
 THREADED := unit/test_workers unit/test_slots unit/test_pipeline unit/test_ground unit/test_log unit/test_jobs unit/test_upload batch_add backend_cuda unit/test_msm unit/test_ntt unit/test_sched supervise unit/test_tree c1_reader unit/test_witness subgroup srs_file unit/test_qap \
 	unit/test_intake system/test_submit system/test_queue system/test_hostile system/test_mount system/test_user system/test_watch
-check-threads: all unit-tests system-helpers
+check-threads:
+	@$(MAKE) --no-print-directory $(PARALLEL) all unit-tests system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) ONLY="$(THREADED)" tests/run.sh unit system
 
 # One line a measurement: median, spread, machine, beside a calibration (doc/measurements.md).
