@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #define JOURNAL_RETRY_MS 5000
 #define PARAMS_RETRY_MS 5000
 #define PARAMS_RETRY_LAST_MS 600000
+#define GPU_FAULTS_MAX 3    /* then an engine does without it */
 #define PARAMS_LOOK_MS 2000 /* whether the files have changed */
 #define STOP_GRACE_MS 3000
 #define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
@@ -47,6 +49,7 @@ struct engine {
     int64_t retry_at;
     uint32_t failures; /* in a row */
     uint32_t starts, deaths;
+    uint32_t gpu_faults[ENGINE_GPUS_MAX]; /* ends for a broken GPU, by its number */
     struct link_hello hello;
     struct link_status status;
     struct in_flight flights[SCHED_IN_FLIGHT_MAX];
@@ -193,9 +196,8 @@ static void strike_out(struct sched *s, uint64_t job, uint32_t partition, const 
         give_back(s, job, partition);
         return;
     }
-    snprintf(text, sizeof(text),
-             "partition %" PRIu32 ": given up after %d tries, the last: %s", partition,
-             SCHED_STRIKES, what);
+    snprintf(text, sizeof(text), "partition %" PRIu32 ": given up after %d tries, the last: %s",
+             partition, SCHED_STRIKES, what);
     log_err(log_u64("job", job), log_u64("partition", partition), log_str("msg", text));
     forget_strikes(s, job, partition);
     s->failed++;
@@ -221,19 +223,35 @@ static void schedule_restart(struct engine *e)
     e->retry_at = now + supervisor_backoff_ms(e->failures++);
 }
 
+/* The numbers of GPUs that broke too often. */
+static void list_broken(const struct engine *e, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (unsigned gpu = 0; gpu < ENGINE_GPUS_MAX; gpu++)
+        if (e->gpu_faults[gpu] >= GPU_FAULTS_MAX)
+            used += (size_t)snprintf(out + used, size - used, used ? ",%u" : "%u", gpu);
+}
+
 static void start_engine(struct sched *s, struct engine *e)
 {
     const char *argv[32];
-    char node[16];
+    char node[16], broken[4 * ENGINE_GPUS_MAX];
     size_t n = 0;
 
-    while (s->opt.engine_argv[n] && n + 3 < ARRAY_LEN(argv)) {
+    while (s->opt.engine_argv[n] && n + 5 < ARRAY_LEN(argv)) {
         argv[n] = s->opt.engine_argv[n];
         n++;
     }
     snprintf(node, sizeof(node), "%d", e->node);
     argv[n++] = "--node";
     argv[n++] = node;
+    list_broken(e, broken, sizeof(broken));
+    if (broken[0]) {
+        argv[n++] = "--without";
+        argv[n++] = broken;
+    }
     argv[n] = NULL;
     e->started = e->heard = now_ms();
     int ret = supervisor_start(s->opt.supervisor, (uint32_t)(e - s->engines), argv);
@@ -246,7 +264,23 @@ static void start_engine(struct sched *s, struct engine *e)
     schedule_restart(e);
 }
 
-static void engine_ended(struct sched *s, struct engine *e, const char *how)
+/* The GPU's number, or -1 for another end. */
+static int broken_gpu(int status)
+{
+    int gpu = WIFEXITED(status) ? WEXITSTATUS(status) - ENGINE_EXIT_GPU : -1;
+
+    return gpu >= 0 && gpu < ENGINE_GPUS_MAX ? gpu : -1;
+}
+
+static void count_broken(struct engine *e, int gpu)
+{
+    if (++e->gpu_faults[gpu] == GPU_FAULTS_MAX)
+        log_err(log_i64("node", e->node), log_i64("gpu", gpu),
+                log_str("msg", "a GPU is set aside: it broke too often; a restart tries it again"));
+}
+
+/* What an engine ended of is the partitions' fault until the contrary is known; not where a GPU broke (`gpu` not -1). */
+static void engine_ended(struct sched *s, struct engine *e, const char *how, int gpu)
 {
     struct in_flight flights[SCHED_IN_FLIGHT_MAX];
     size_t len = e->flights_len;
@@ -272,8 +306,14 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how)
     snprintf(what, sizeof(what), "ended: %s", how);
     tell(s, e, what);
     snprintf(what, sizeof(what), "the engine ended: %s", how);
-    for (size_t i = 0; i < len; i++)
-        strike_out(s, flights[i].job, flights[i].partition, what);
+    if (gpu >= 0)
+        count_broken(e, gpu);
+    for (size_t i = 0; i < len; i++) {
+        if (gpu >= 0)
+            give_back(s, flights[i].job, flights[i].partition);
+        else
+            strike_out(s, flights[i].job, flights[i].partition, what);
+    }
 }
 
 static void kill_engine(struct sched *s, struct engine *e, const char *why)
@@ -312,12 +352,12 @@ static void on_supervisor_event(struct sched *s, const struct supervisor_event *
     case SUPERVISOR_REFUSED:
         snprintf(how, sizeof(how), "%s: cannot be started: %s", s->opt.engine_argv[0],
                  strerror(-ev->error));
-        engine_ended(s, e, how);
+        engine_ended(s, e, how, -1);
         break;
     case SUPERVISOR_ENDED:
         listen_to(s, e); /* a result sent just before the end counts */
         supervisor_describe_status(ev->status, how, sizeof(how));
-        engine_ended(s, e, how);
+        engine_ended(s, e, how, broken_gpu(ev->status));
         break;
     }
 }
@@ -507,7 +547,8 @@ static void on_failed(struct sched *s, struct engine *e, const struct in_flight 
         return;
     }
     log_err(log_u64("job", f->job), log_u64("partition", f->partition), log_i64("node", e->node),
-            log_str("msg", "partition failed"), log_i64("code", f->code), log_str("error", f->text));
+            log_str("msg", "partition failed"), log_i64("code", f->code),
+            log_str("error", f->text));
     if (f->code == -ENOMEM || f->code == -EIO) {
         strike_out(s, f->job, f->partition, f->text);
         return;
@@ -606,8 +647,7 @@ static void on_message(struct sched *s, struct engine *e, const struct link_mess
         on_stage(s, e, &m->stage);
         break;
     case LINK_DONE:
-        if (is_of_node(s, e, m->done.report.node) &&
-            land(e, m->done.job, m->done.partition, &f))
+        if (is_of_node(s, e, m->done.report.node) && land(e, m->done.job, m->done.partition, &f))
             on_done(s, e, &m->done);
         break;
     case LINK_FAILED:
@@ -780,8 +820,12 @@ static void publish_status(struct sched *s)
     for (size_t i = 0; i < s->engines_len; i++) {
         const struct engine *e = &s->engines[i];
         struct engine_status *es = &st->engines[i];
-        *es = (struct engine_status){.node = e->node, .state = e->state, .pid = e->pid,
-                                     .hello = e->hello, .status = e->status, .starts = e->starts,
+        *es = (struct engine_status){.node = e->node,
+                                     .state = e->state,
+                                     .pid = e->pid,
+                                     .hello = e->hello,
+                                     .status = e->status,
+                                     .starts = e->starts,
                                      .deaths = e->deaths};
         es->retry_in_ms = e->state == ENGINE_DOWN ? e->retry_at : 0; /* made relative by readers */
         memcpy(es->last_end, e->last_end, sizeof(es->last_end));
@@ -849,7 +893,8 @@ static bool take_events(struct sched *s, int timeout_ms)
     if (poll(fds, 2 + s->engines_len, timeout_ms) <= 0)
         return true;
     if (fds[0].revents && read(s->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-        log_warn(log_str("msg", "cannot read the wake-up counter"), log_str("error", strerror(errno)));
+        log_warn(log_str("msg", "cannot read the wake-up counter"),
+                 log_str("error", strerror(errno)));
     for (size_t i = 0; i < s->engines_len; i++)
         if (fds[2 + i].revents)
             listen_to(s, &s->engines[i]);

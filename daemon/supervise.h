@@ -18,6 +18,10 @@
 #define SUPERVISOR_SLOTS 64   /* engines at a time; a slot is the front's number for one */
 #define SUPERVISOR_ENGINE_FD 3 /* the engine's end of the pair, in the engine */
 
+/* Exit status of an engine that ends because a GPU is broken: this and the GPU's number. */
+#define ENGINE_EXIT_GPU 64
+#define ENGINE_GPUS_MAX 16 /* whose numbers can be told */
+
 struct supervisor;
 
 /* Forks the spawner: before any thread is started. Returns 0 with *out set or a negative errno. */

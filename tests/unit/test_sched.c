@@ -255,6 +255,8 @@ static void answer(const char *mode, const struct link_work *w)
         link_send(SUPERVISOR_ENGINE_FD, &m, -1);
 }
 
+static bool without_gpu_5;
+
 static int engine_main(const char *mode, const char *marker)
 {
     struct link_message m;
@@ -282,6 +284,8 @@ static int engine_main(const char *mode, const char *marker)
             continue;
         if (strcmp(mode, "die") == 0)
             raise(SIGKILL);
+        if (strcmp(mode, "gpu-5-breaks") == 0 && !without_gpu_5)
+            return ENGINE_EXIT_GPU + 5;
         if (strcmp(mode, "die-once") == 0 && !is_second_life(marker))
             raise(SIGKILL);
         if (strcmp(mode, "hold") != 0)
@@ -402,6 +406,20 @@ START_TEST(sched__an_engine_that_dies_at_start_is_started_again)
     begin("die-at-start", 2, 0);
     wait_until(all_done);
     end();
+}
+END_TEST
+
+/* Nor is it the partition's fault, however often. */
+START_TEST(sched__a_gpu_that_breaks_three_times_is_done_without)
+{
+    static struct sched_status st;
+
+    begin("gpu-5-breaks", 2, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.engines[0].deaths, 3);
+    ck_assert_uint_ge(st.partitions_returned, 3);
 }
 END_TEST
 
@@ -630,6 +648,8 @@ END_TEST
 
 int main(int argc, char **args)
 {
+    for (int i = 4; i + 1 < argc; i++)
+        without_gpu_5 |= strcmp(args[i], "--without") == 0 && strcmp(args[i + 1], "5") == 0;
     if (argc >= 4 && strcmp(args[1], "--engine") == 0)
         return engine_main(args[2], args[3]);
     Suite *s = suite_create("sched");
@@ -641,6 +661,7 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__work_that_comes_later_is_found_after_a_wake);
     tcase_add_test(tc, sched__a_dead_engine_is_replaced_and_its_work_redone);
     tcase_add_test(tc, sched__an_engine_that_dies_at_start_is_started_again);
+    tcase_add_test(tc, sched__a_gpu_that_breaks_three_times_is_done_without);
     tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
     tcase_add_test(tc, sched__gives_no_engine_what_it_has_no_memory_for);
