@@ -10,6 +10,7 @@
 #include "gpu/proof.h"
 #include "gpu/vk.h"
 #include "numa/circuit/c1.h"
+#include "numa/circuit/compact.h"
 #include "numa/slots.h"
 
 struct document;
@@ -32,6 +33,12 @@ void document_slot_bytes(const struct sector_size *size, const struct sim *sim,
  * proved; -ENOMEM, -EIO. */
 int document_synthesize(const struct document *d, uint32_t partition, struct workers *workers,
                         const struct slot *slot, struct assignment *w, struct errmsg *err);
+
+/* The same in compact form, of a C1 of the circuit's size. */
+int document_synthesize_compact(const struct document *d, uint32_t partition,
+                                struct workers *workers, const struct slot *slot,
+                                const struct circuit *circuit, struct compact *w,
+                                struct errmsg *err);
 
 /* Whether the bytes are a proof of the partition. `vk` is NULL for the test kind. 0 with *valid set, or -ENOMEM. */
 int document_check(const struct document *d, uint32_t partition, const struct vk *vk,

@@ -32,6 +32,7 @@
 
 #define STATUS_EVERY_MS 1000
 #define OOM_SCORE "500" /* the kernel should take an engine rather than the front */
+#define GPU_THREADS 4   /* that do a GPU's last additions */
 #define HEAP_BLOCK_MAX \
     (32 << 20) /* larger ones are mapped one by one; the most that glibc allows */
 
@@ -44,6 +45,7 @@ struct options {
     uint64_t memory_bytes;
     uint32_t permits;
     bool gpus;
+    uint32_t without;     /* bit i: not GPU i */
     const char *simulate; /* NULL: no simulated device */
     enum log_level log_level;
 };
@@ -54,6 +56,7 @@ struct engine {
     const struct node *node; /* of these: this one */
     uint64_t node_bytes;     /* of its memory; 0: unknown */
     struct workers *workers;
+    struct workers *gpu_workers; /* the GPUs' own, so that no sum waits for a synthesis */
     struct sim *sim;
     struct backend *backends[NODE_PROVERS_MAX];
     int32_t gpu_numbers[NODE_PROVERS_MAX]; /* of the backends */
@@ -79,6 +82,16 @@ static void __attribute__((noreturn)) leave(int code)
 {
     log_stop();
     _exit(code);
+}
+
+/* Says which GPU it was, if it was one. */
+static void __attribute__((noreturn)) leave_for(const struct engine *e, const struct backend *be)
+{
+    for (size_t i = 0; i < e->backends_len; i++)
+        if (e->backends[i] == be && !e->sim && e->gpu_numbers[i] >= 0 &&
+            e->gpu_numbers[i] < ENGINE_GPUS_MAX)
+            leave(ENGINE_EXIT_GPU + (int)e->gpu_numbers[i]);
+    leave(1);
 }
 
 /* ---- what the pipeline says ---- */
@@ -136,6 +149,16 @@ static void say_failed(void *ctx, const struct link_work *w, int code, const cha
     snprintf(m.failed.text, sizeof(m.failed.text), "%s", text);
     say(&m);
     say_status(ctx);
+}
+
+/* What a device does after an error is anybody's guess, and its memory is lost: the front gives the partitions to others. */
+static void end_broken(void *ctx, const struct backend *be, const char *text)
+{
+    struct engine *e = ctx;
+
+    log_err(log_i64("node", e->opt.node), log_str("device", be->ops->name),
+            log_str("msg", "a device is broken, the engine ends"), log_str("error", text));
+    leave_for(e, be);
 }
 
 static bool get_ground(void *ctx, const struct sector_size *size, struct pipeline_ground *out)
@@ -227,7 +250,7 @@ static void look_for_stalls(struct engine *e)
         log_err(log_i64("node", e->opt.node), log_str("device", provers[i].name),
                 log_u64("number", i), log_i64("ms", provers[i].step_ms),
                 log_str("msg", "the device does not answer"));
-        leave(1);
+        leave_for(e, e->backends[i]);
     }
 }
 
@@ -327,12 +350,20 @@ static void make_gpus(struct engine *e)
     /* As topology.h counts them. */
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
     for (size_t i = 0; i < e->node->gpus_len; i++) {
-        int ret = backend_cuda_create((int)e->node->gpus[i], e->workers,
-                                      &e->backends[e->backends_len], &err);
+        const uint32_t number = e->node->gpus[i];
+        if (number < ENGINE_GPUS_MAX && e->opt.without >> number & 1) {
+            log_warn(log_i64("node", e->opt.node), log_u64("gpu", number),
+                     log_str("msg", "a GPU that broke too often is not used"));
+            continue;
+        }
+        int ret = e->gpu_workers ? 0 : workers_create(GPU_THREADS, &e->gpu_workers, &err);
         if (ret == 0)
-            e->gpu_numbers[e->backends_len++] = (int32_t)e->node->gpus[i];
+            ret = backend_cuda_create((int)number, e->gpu_workers, &e->backends[e->backends_len],
+                                      &err);
+        if (ret == 0)
+            e->gpu_numbers[e->backends_len++] = (int32_t)number;
         else
-            log_warn(log_i64("node", e->opt.node), log_u64("gpu", e->node->gpus[i]),
+            log_warn(log_i64("node", e->opt.node), log_u64("gpu", number),
                      log_str("msg", "a GPU is not used"), log_str("error", err.text));
     }
 }
@@ -420,6 +451,7 @@ static int make_pipeline(struct engine *e, struct errmsg *err)
                                          .stage = say_stage,
                                          .done = say_done,
                                          .failed = say_failed,
+                                         .broken = end_broken,
                                          .ctx = e};
     struct pipeline *pipeline;
     int ret = pipeline_create(&opt, &pipeline, err);
@@ -487,6 +519,7 @@ static void take_down(struct engine *e)
     for (size_t i = 0; i < e->backends_len; i++)
         backend_destroy(e->backends[i]);
     sim_destroy(e->sim);
+    workers_destroy(e->gpu_workers);
     workers_destroy(e->workers);
     nodes_destroy(e->nodes);
 }
@@ -514,11 +547,27 @@ static void print_help(void)
 {
     puts("Usage: proofd-engine --node N [--nodes TEXT] [--threads N] [--memory BYTES] [--permits "
          "N]\n"
-         "                     [--gpus auto|none] [--params DIR] [--trusted FILE] [--simulate "
+         "                     [--gpus auto|none] [--without N,..] [--params DIR] [--trusted FILE] "
+         "[--simulate "
          "FILE]\n"
          "                     [--log-level LEVEL]\n"
          "Proves partitions for proofd, which starts it with a socket as descriptor 3. Not for use "
          "by hand.");
+}
+
+/* "0,3": bits 0 and 3. */
+static uint32_t parse_numbers(const char *text)
+{
+    uint32_t bits = 0;
+
+    for (char *end; *text; text = *end ? end + 1 : end) {
+        unsigned long n = strtoul(text, &end, 10);
+        if (n < 32)
+            bits |= UINT32_C(1) << n;
+        if (end == text)
+            break;
+    }
+    return bits;
 }
 
 /* proofd has checked its options; what it hands on needs no bounds here. Returns the exit status, or -1
@@ -526,19 +575,13 @@ static void print_help(void)
 static int parse(int argc, char **argv, struct options *opt)
 {
     static const struct option longopts[] = {
-        {"node", required_argument, NULL, 'n'},
-        {"nodes", required_argument, NULL, 'N'},
-        {"threads", required_argument, NULL, 't'},
-        {"memory", required_argument, NULL, 'm'},
-        {"permits", required_argument, NULL, 'P'},
-        {"gpus", required_argument, NULL, 'g'},
-        {"params", required_argument, NULL, 'p'},
-        {"trusted", required_argument, NULL, 'r'},
-        {"simulate", required_argument, NULL, 's'},
-        {"log-level", required_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0},
+        {"node", required_argument, NULL, 'n'},      {"nodes", required_argument, NULL, 'N'},
+        {"threads", required_argument, NULL, 't'},   {"memory", required_argument, NULL, 'm'},
+        {"permits", required_argument, NULL, 'P'},   {"gpus", required_argument, NULL, 'g'},
+        {"without", required_argument, NULL, 'w'},   {"params", required_argument, NULL, 'p'},
+        {"trusted", required_argument, NULL, 'r'},   {"simulate", required_argument, NULL, 's'},
+        {"log-level", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0},
     };
     int c;
 
@@ -557,6 +600,8 @@ static int parse(int argc, char **argv, struct options *opt)
             opt->permits = (uint32_t)atoi(optarg);
         else if (c == 'g')
             opt->gpus = strcmp(optarg, "none") != 0;
+        else if (c == 'w')
+            opt->without = parse_numbers(optarg);
         else if (c == 'p')
             opt->params = *optarg ? optarg : NULL;
         else if (c == 'r')

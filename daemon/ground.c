@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/plan.h"
 #include "gpu/groth16.h"
+#include "gpu/setup.h"
 #include "gpu/srs.h"
 #include "numa/limits.h"
 
@@ -31,8 +32,53 @@ struct ground {
     bool ready;
     const struct sector_size *size; /* that it is ready for; NULL: the test kind */
     const struct srs *srs;
-    struct srs *key; /* with a simulated device: of `size`, the verifying key alone */
+    struct srs *key;               /* with a simulated device: of `size`, the verifying key alone */
+    const struct circuit *circuit; /* of `size`, where witnesses are compact */
+    bool pinned;                   /* the arena, for the devices */
 };
+
+/* ---- compact witnesses ---- */
+
+/* Where all provers take them. A simulated device has its own kind. */
+static bool is_compact(const struct ground *g)
+{
+    bool compact = !g->opt.sim;
+
+    for (size_t i = 0; i < g->opt.backends_len; i++)
+        compact = compact && g->opt.backends[i]->ops->takes_compact;
+    return compact;
+}
+
+static int get_circuit(struct ground *g, const struct sector_size *size, struct errmsg *err)
+{
+    g->circuit = NULL;
+    return size && is_compact(g) ? circuit_of_size(size, &g->circuit, err) : 0;
+}
+
+static void pin_arena(struct ground *g, struct arena *arena)
+{
+    struct errmsg err;
+
+    for (size_t i = 0; i < g->opt.backends_len; i++) {
+        struct backend *be = g->opt.backends[i];
+        if (!be->ops->pin || !is_compact(g))
+            continue;
+        if (be->ops->pin(be, arena_memory(arena), arena_get_info(arena)->bytes, &err) < 0)
+            log_warn(log_i64("node", g->opt.node),
+                     log_str("msg", "a GPU takes witnesses by way of a copy"),
+                     log_str("error", err.text));
+        else
+            g->pinned = true;
+        break; /* for all of them */
+    }
+}
+
+static void unpin_arena(struct ground *g, struct arena *arena)
+{
+    if (g->pinned)
+        g->opt.backends[0]->ops->unpin(g->opt.backends[0], arena_memory(arena));
+    g->pinned = false;
+}
 
 /* ---- what there is, and what is needed ---- */
 
@@ -77,7 +123,10 @@ static void wish_for(const struct ground *g, const struct sector_size *size, str
     struct slots_shape shape;
     struct srs_counts counts;
 
-    document_slot_bytes(size, g->opt.sim, &shape);
+    if (size && is_compact(g))
+        shape = (struct slots_shape){.witness_bytes = compact_bytes_of_size(size)};
+    else
+        document_slot_bytes(size, g->opt.sim, &shape);
     *out = (struct plan_wish){.name = size ? size->name : "the test kind",
                               .witness_bytes = shape.witness_bytes,
                               .evaluation_bytes = shape.evaluation_bytes,
@@ -152,8 +201,10 @@ static struct arena *take_away(struct ground *g)
     pthread_mutex_unlock(&g->lock);
     slots_destroy(slots);
     lend_scratch(g, NULL);
-    if (arena)
+    if (arena) {
+        unpin_arena(g, arena);
         arena_rewind(arena, 0);
+    }
     return arena;
 }
 
@@ -167,6 +218,8 @@ static int lay_out(struct ground *g, const struct plan *plan, struct errmsg *err
     if (ret == 0)
         ret = slots_create(arena, &plan->slots, &slots, err);
     lend_scratch(g, arena);
+    if (ret == 0)
+        pin_arena(g, arena);
     pthread_mutex_lock(&g->lock);
     g->arena = arena;
     g->slots = slots;
@@ -217,10 +270,49 @@ static int get_params(struct ground *g, const struct sector_size *size, double *
     return ret == 0 || ret == -ENOMEM ? ret : -ENOKEY;
 }
 
-static int prepare_backends(struct ground *g, struct errmsg *err)
+static int prepare_compact(struct ground *g, struct errmsg *err)
 {
     int ret = 0;
 
+    for (size_t i = 0; i < g->opt.backends_len && ret == 0; i++)
+        ret = groth16_prepare_compact(g->opt.backends[i], g->srs, g->circuit, NULL, NULL, err);
+    return ret;
+}
+
+/* A prover that does all by itself has the points in memory of its own, and needs no copy on the host. */
+static bool keeps_points(const struct ground *g)
+{
+    bool keeps = true;
+
+    for (size_t i = 0; i < g->opt.backends_len; i++)
+        keeps = keeps && g->opt.backends[i]->ops->start;
+    return keeps;
+}
+
+static int prepare_devices(struct ground *g, const struct sector_size *size, double *ms,
+                           struct errmsg *err)
+{
+    double again_ms = 0;
+    int ret = prepare_compact(g, err);
+
+    if (ret == -ENODATA) { /* they have those of another size now */
+        ret = params_get_again(g->opt.params, size, &g->srs, &again_ms, err);
+        *ms += again_ms;
+        if (ret == 0)
+            ret = prepare_compact(g, err);
+    }
+    if (ret == 0 && keeps_points(g))
+        params_drop_points(g->opt.params, size);
+    return ret;
+}
+
+static int prepare_backends(struct ground *g, const struct sector_size *size, double *ms,
+                            struct errmsg *err)
+{
+    int ret = 0;
+
+    if (g->srs && is_compact(g))
+        return prepare_devices(g, size, ms, err);
     for (size_t i = 0; i < g->opt.backends_len && ret == 0 && g->srs && !g->opt.sim; i++)
         ret = groth16_prepare(g->opt.backends[i], g->srs, NULL, NULL, err);
     return ret;
@@ -232,7 +324,7 @@ bool ground_get(struct ground *g, const struct sector_size *size, struct pipelin
 {
     if (!g->ready || g->size != size)
         return false;
-    *out = (struct pipeline_ground){.srs = g->srs, .slots = g->slots};
+    *out = (struct pipeline_ground){.srs = g->srs, .slots = g->slots, .circuit = g->circuit};
     return true;
 }
 
@@ -245,11 +337,13 @@ int ground_prepare(struct ground *g, const struct sector_size *size, double *ms,
     int ret = plan_for(g, size, &plan, err);
     if (ret == 0)
         ret = get_params(g, size, ms, err);
+    if (ret == 0)
+        ret = get_circuit(g, size, err);
     if (ret < 0)
         return ret;
     ret = lay_out(g, &plan, err);
     if (ret == 0)
-        ret = prepare_backends(g, err);
+        ret = prepare_backends(g, size, ms, err);
     if (ret < 0)
         return ret;
     if (size)

@@ -222,3 +222,24 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
     *out = h->srs;
     return 0;
 }
+
+void params_drop_points(struct params *p, const struct sector_size *size)
+{
+    struct held *h = &p->held[size - sector_sizes];
+
+    if (h->srs)
+        srs_drop_points(h->srs);
+}
+
+int params_get_again(struct params *p, const struct sector_size *size, const struct srs **out,
+                     double *load_ms, struct errmsg *err)
+{
+    struct held *h = &p->held[size - sector_sizes];
+
+    if (h->srs && !srs_has_points(h->srs)) {
+        p->source->close(h->srs);
+        h->srs = NULL;
+        describe_held(p);
+    }
+    return params_get(p, size, out, load_ms, err);
+}

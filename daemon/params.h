@@ -43,6 +43,11 @@ void params_destroy(struct params *p);
 int params_get(struct params *p, const struct sector_size *size, const struct srs **out,
                double *load_ms, struct errmsg *err);
 
+/* A device holds the points of these now; the key stays. The next params_get gives what is left, params_get_again all. */
+void params_drop_points(struct params *p, const struct sector_size *size);
+int params_get_again(struct params *p, const struct sector_size *size, const struct srs **out,
+                     double *load_ms, struct errmsg *err);
+
 /* For people, empty when nothing is loaded: "2KiB (insecure development parameters)",
  * "loading 32GiB 43%". */
 void params_describe(struct params *p, char *out, size_t size);

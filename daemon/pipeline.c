@@ -38,7 +38,8 @@ struct entry {
     struct pipeline_ground ground; /* of the slot */
     struct slot slot;
     uint64_t bytes; /* of the slot, as counted in flight */
-    struct assignment w;
+    struct assignment w; /* or compact, as the ground says */
+    struct compact compact;
     struct groth16_ticket ticket;
     const struct prover *prover; /* that had it last */
     bool elsewhere;              /* what that one made did not verify */
@@ -280,6 +281,16 @@ static void prepare_ground(struct pipeline *p, struct entry *e)
         end_failed(p, e, ret, err.text);
 }
 
+static int fill_slot(struct pipeline *p, struct entry *e, struct errmsg *err)
+{
+    const struct document *d = e->shared->document;
+
+    if (e->ground.circuit)
+        return document_synthesize_compact(d, e->work.partition, p->opt.workers, &e->slot,
+                                           e->ground.circuit, &e->compact, err);
+    return document_synthesize(d, e->work.partition, p->opt.workers, &e->slot, &e->w, err);
+}
+
 /* With a slot. */
 static void synthesize(struct pipeline *p, struct entry *e)
 {
@@ -294,8 +305,7 @@ static void synthesize(struct pipeline *p, struct entry *e)
     const struct link_work work = e->work;
     begin_step(p, e);
     p->opt.stage(p->opt.ctx, &work, PARTITION_SYNTHESIZING);
-    int ret = document_synthesize(e->shared->document, e->work.partition, p->opt.workers, &e->slot,
-                                  &e->w, &err);
+    int ret = fill_slot(p, e, &err);
     if (!end_step(p, e))
         return;
     e->report.synthesis_ms += (double)(now_us() - e->since_us) * 1e-3;
@@ -380,7 +390,10 @@ static int start_proof(struct pipeline *p, struct prover *v, struct entry *e, st
     const struct link_work work = e->work;
     begin_step(p, e);
     p->opt.stage(p->opt.ctx, &work, PARTITION_PROVING);
-    int ret = groth16_prove_start(v->backend, e->ground.srs, &e->w, &e->ticket, err);
+    int ret = e->ground.circuit ? groth16_prove_start_compact(v->backend, e->ground.srs, &e->compact,
+                                                             &e->ticket, err)
+                                : groth16_prove_start(v->backend, e->ground.srs, &e->w, &e->ticket,
+                                                      err);
     pthread_mutex_lock(&p->lock);
     v->starting = false;
     v->counts.proving--;
@@ -439,6 +452,11 @@ static void prove(struct pipeline *p, struct prover *v, struct entry *e)
 
     if (ret == 0)
         ret = finish_proof(e, proof, &valid, &err);
+    if (ret < 0 && v->backend->broken) {
+        if (p->opt.broken)
+            p->opt.broken(p->opt.ctx, v->backend, err.text);
+        ret = -EAGAIN;
+    }
     bool wanted = end_step(p, e);
     v->counts.finishing--;
     if (!wanted)

@@ -31,6 +31,7 @@ struct srs;
 struct pipeline_ground {
     const struct srs *srs; /* NULL for the test kind */
     struct slots *slots;
+    const struct circuit *circuit; /* witnesses are compact; NULL: they are expanded */
 };
 
 struct pipeline_options {
@@ -54,6 +55,9 @@ struct pipeline_options {
     void (*done)(void *ctx, const struct link_work *work, const uint8_t proof[PROOF_BYTES],
                  const struct partition_report *report);
     void (*failed)(void *ctx, const struct link_work *work, int code, const char *text);
+    /* A backend is broken (gpu/backend.h): the process should end, and partitions that are here be given to others. If this
+     * returns, the partition fails with -EAGAIN. May be NULL. */
+    void (*broken)(void *ctx, const struct backend *be, const char *text);
     void *
         ctx; /* of all these, which are called without a lock, by the pipeline's threads and by who cancels */
 };

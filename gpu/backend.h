@@ -71,7 +71,8 @@ struct backend_ops {
     /* Whether it proves compact witnesses: start takes tickets with one, or there are sum_g1 and sum_g2. */
     bool takes_compact;
     /* NULL, or takes what proofs over these parameters need, which start does unasked the first time: of compact witnesses of
-     * `circuit`, of expanded ones where that is NULL. No ticket is open. progress may be NULL. */
+     * `circuit`, of expanded ones where that is NULL. No ticket is open. progress may be NULL. -ENODATA when it needs points
+     * that *srs has not (srs_drop_points). */
     int (*load)(struct backend *be, const struct srs *srs, const struct circuit *circuit,
                 backend_progress progress, void *progress_ctx, struct errmsg *err);
     /* NULL, or makes development parameters for `circuit` in memory of its own, ready for compact witnesses; `ic` becomes the

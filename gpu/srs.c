@@ -352,6 +352,17 @@ int srs_look(const struct sector_size *size, const char *dir, const char *memory
     return ret;
 }
 
+void srs_drop_points(struct srs *srs)
+{
+    free(srs->h);
+    free(srs->l);
+    free(srs->a);
+    free(srs->b_g1);
+    free(srs->b_g2);
+    srs->h = srs->l = srs->a = srs->b_g1 = NULL;
+    srs->b_g2 = NULL;
+}
+
 void srs_close(struct srs *srs)
 {
     srs_fini(srs);

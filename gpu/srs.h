@@ -48,6 +48,12 @@ struct srs_options {
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err);
 void srs_close(struct srs *srs);
+/* Frees the points, key and counts stay: for parameters that a device holds now. */
+void srs_drop_points(struct srs *srs);
+static inline bool srs_has_points(const struct srs *srs)
+{
+    return srs->l != NULL;
+}
 
 /* A file whose place is known; what srs_open makes of size and directory. */
 struct srs_source {

@@ -83,6 +83,11 @@ const char *arena_pages_name(enum arena_pages pages)
     return rungs[pages].name;
 }
 
+void *arena_memory(const struct arena *a)
+{
+    return a->base;
+}
+
 const struct arena_info *arena_get_info(const struct arena *a)
 {
     return &a->info;

@@ -43,6 +43,9 @@ struct arena;
 int arena_create(const struct arena_options *opt, struct arena **out, struct errmsg *err);
 void arena_destroy(struct arena *a);
 
+/* Where it begins. */
+void *arena_memory(const struct arena *a);
+
 const struct arena_info *arena_get_info(const struct arena *a);
 /* "1 GiB", "2 MiB", "2 MiB (transparent)", "4 KiB" */
 const char *arena_pages_name(enum arena_pages pages);

@@ -154,6 +154,7 @@ static bool is_loaded(const prover &p, const struct srs *srs, const struct circu
 
 int prover::start(const struct srs *srs, const struct compact *w, flight **out, struct errmsg *err)
 {
+    std::lock_guard<std::mutex> one(starting);
     const double begin = now_ms();
 
     CUDA_TRY(cudaSetDevice(g.index), err);

@@ -1,8 +1,8 @@
 /*
  * The sums of a Groth16 proof (gpu/groth16.h), on one GPU, over parameters that stay there.
  *
- * Of compact witnesses two are on their way at a time: while one is proved, the next is uploaded. start may be called by one thread
- * while others are in finish, where they wait for one another. All else: one thread at a time, and nothing on its way.
+ * Of compact witnesses two are on their way at a time: while one is proved, the next is uploaded. Threads may call start and
+ * finish as they like, and wait for one another in each. All else: one thread at a time, and nothing on its way.
  *
  * Memory is taken when parameters are loaded; proofs over parameters that are there take none.
  */
@@ -52,7 +52,7 @@ struct prover {
     /* Of the finish that goes on: its rows begin, are there, are transformed. */
     cuda_event begun, evaluated, ready;
     pinned_buffer<fr> last_coefficient; /* of h */
-    std::mutex finishing;               /* held over a finish; before lock */
+    std::mutex starting, finishing;     /* held over a start, over a finish; both before lock */
     std::mutex lock;
 
     int open(int device_index, struct workers *w, struct errmsg *err);

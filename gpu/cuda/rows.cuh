@@ -89,76 +89,39 @@ HOST_DEVICE fr add_product(const row_tables &t, const fr &acc, uint32_t coeff, c
     return add(acc, mul(value, load_fr(t.coeffs + coeff)));
 }
 
-/* A side's sum so far. */
-struct row_sum {
-    fr acc;
-    int32_t small;
-    bool field; /* acc was touched */
-};
-
-/* What a term's variable leads to: its place among the values, or the word that has its bit. */
-struct row_variable {
-    struct circuit_term term;
-    uint32_t place, word; /* place: of a value, or of an aux variable */
-};
-
-HOST_DEVICE row_variable find_variable(const circuit_term &term, const row_place &at,
-                                       const row_witness &w)
-{
-    row_variable v = {term, 0, 1}; /* ONE is like a bit that is set */
-
-    if (term.var == CIRCUIT_ONE)
-        return v;
-    const struct circuit_base base = at.bases[CIRCUIT_SEGMENT(term.var)];
-    if (term.var & CIRCUIT_VALUE) {
-        v.place = base.value + CIRCUIT_OFFSET(term.var);
-    } else {
-        v.place = base.aux + CIRCUIT_OFFSET(term.var);
-        v.word = w.bits[v.place / 32];
-    }
-    return v;
-}
-
-HOST_DEVICE void add_variable(const row_tables &t, const row_variable &v, const row_witness &w,
-                              row_sum &s)
-{
-    const uint32_t coeff = v.term.coeff;
-
-    if (v.term.var & CIRCUIT_VALUE && v.term.var != CIRCUIT_ONE) {
-        s.acc = add_product(t, s.acc, coeff, load_fr(w.values + v.place));
-        s.field = true;
-    } else if (v.word >> (v.place % 32) & 1) {
-        if (coeff < CIRCUIT_SMALL_COEFFS) {
-            s.small += (int32_t)coeff - CIRCUIT_SMALL;
-        } else {
-            s.acc = add(s.acc, load_fr(t.coeffs + coeff));
-            s.field = true;
-        }
-    }
-}
-
-/* One side of a row, canonical. Long rows go by fours, whose loads do not wait for one another. */
+/* One side of a row, canonical. (By fours, so that loads do not wait for one another: 24 ms for 2^27 rows against 18, H200.) */
 HOST_DEVICE fr row_value(const row_tables &t, const row_side &side, const row_place &at,
                          const row_witness &w)
 {
-    constexpr uint32_t TOGETHER = 4;
     const uint32_t end = side.first[at.row + 1];
-    uint32_t i = side.first[at.row];
-    row_sum s = {fr_zero(), 0, false};
+    fr acc = fr_zero();
+    int32_t small = 0;
+    bool field = false; /* acc was touched */
 
-    for (; i + TOGETHER <= end; i += TOGETHER) {
-        row_variable v[TOGETHER];
-        UNROLL
-        for (uint32_t k = 0; k < TOGETHER; k++)
-            v[k] = find_variable(side.terms[i + k], at, w);
-        UNROLL
-        for (uint32_t k = 0; k < TOGETHER; k++)
-            add_variable(t, v[k], w, s);
+    for (uint32_t i = side.first[at.row]; i < end; i++) {
+        const struct circuit_term term = side.terms[i];
+
+        if (term.var != CIRCUIT_ONE) {
+            const struct circuit_base base = at.bases[CIRCUIT_SEGMENT(term.var)];
+            if (term.var & CIRCUIT_VALUE) {
+                acc = add_product(t, acc, term.coeff,
+                                  load_fr(w.values + base.value + CIRCUIT_OFFSET(term.var)));
+                field = true;
+                continue;
+            }
+            const uint32_t aux = base.aux + CIRCUIT_OFFSET(term.var);
+            if (!(w.bits[aux / 32] >> (aux % 32) & 1))
+                continue;
+        }
+        if (term.coeff < CIRCUIT_SMALL_COEFFS) {
+            small += (int32_t)term.coeff - CIRCUIT_SMALL;
+        } else {
+            acc = add(acc, load_fr(t.coeffs + term.coeff));
+            field = true;
+        }
     }
-    for (; i < end; i++)
-        add_variable(t, find_variable(side.terms[i], at, w), w, s);
-    const fr integer = small_integer(t, s.small);
-    return canonical(s.field ? add(s.acc, integer) : integer);
+    const fr integer = small_integer(t, small);
+    return canonical(field ? add(acc, integer) : integer);
 }
 
 /* The variable's number among all, inputs first. */

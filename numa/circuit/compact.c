@@ -23,6 +23,26 @@ size_t compact_bytes(const struct circuit *c)
     return c->n_values * sizeof(fr_t) + c->aux_words * sizeof(uint64_t);
 }
 
+/* How many variables are no bits has no closed form; a test makes every circuit and counts. */
+static const struct {
+    const char *size;
+    uint32_t n_values;
+} values[] = {{"2KiB", 43846},    {"4KiB", 53902},   {"16KiB", 60894},   {"32KiB", 70950},
+              {"8MiB", 112038},   {"16MiB", 122094}, {"512MiB", 146134}, {"1GiB", 156190},
+              {"32GiB", 1699430}, {"64GiB", 1789934}};
+
+size_t compact_bytes_of_size(const struct sector_size *size)
+{
+    struct porep_counts counts;
+
+    porep_counts(size, &counts);
+    for (size_t i = 0; i < ARRAY_LEN(values); i++)
+        if (strcmp(values[i].size, size->name) == 0)
+            return values[i].n_values * sizeof(fr_t) +
+                   circuit_aux_words(counts.aux) * sizeof(uint64_t);
+    return 0;
+}
+
 void compact_place(struct compact *w, const struct circuit *c, void *memory)
 {
     *w = (struct compact){.circuit = c, .values = memory, .bytes = compact_bytes(c)};

@@ -39,6 +39,8 @@ struct compact {
 
 /* Bytes of the flat form. */
 size_t compact_bytes(const struct circuit *c);
+/* The same without the circuit; 0 for a size that is none of sector_sizes. */
+size_t compact_bytes_of_size(const struct sector_size *size);
 
 /* Room for the witness of one partition after another. Returns 0 with *out set (end it with compact_destroy), or -ENOMEM. */
 int compact_create(const struct circuit *c, struct compact **out, struct errmsg *err);

@@ -284,6 +284,17 @@ START_TEST(compact_make__refuses_roots_that_differ)
 }
 END_TEST
 
+START_TEST(compact_bytes_of_size__equals_the_circuits)
+{
+    const struct sector_size *size = &sector_sizes[_i];
+    const struct circuit *c = NULL;
+    struct errmsg e = {""};
+
+    ck_assert_msg(circuit_of_size(size, &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(compact_bytes_of_size(size), compact_bytes(c));
+}
+END_TEST
+
 START_TEST(compact_bytes__stay_below_96_MB)
 {
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
@@ -396,6 +407,7 @@ int main(void)
     tcase_add_test(tc, compact_expand__any_range_is_part_of_the_whole);
     tcase_add_test(tc, compact_make__refuses_roots_that_differ);
     tcase_add_test(tc, compact_bytes__stay_below_96_MB);
+    tcase_add_loop_test(tc, compact_bytes_of_size__equals_the_circuits, 0, 10);
     if (open_large())
         tcase_add_loop_test(tc, compact_make__equals_the_reference_of_32GiB, 0,
                             getenv("PROOFD_ALL") ? LARGE_PARTITIONS / 2 : 1);

@@ -16,7 +16,7 @@
 
 #include "daemon/log.h"
 #include "daemon/partition.h"
-#include "daemon/test_work.h"
+#include "daemon/test_document.h"
 #include "tests/lib/suite.h"
 
 #define JOBS_MAX 40
@@ -58,7 +58,7 @@ static bool ground_missing;
 static bool get_ground(void *ctx, const struct sector_size *size, struct pipeline_ground *out)
 {
     (void)ctx, (void)size;
-    *out = (struct pipeline_ground){NULL, slots};
+    *out = (struct pipeline_ground){.slots = slots};
     return !ground_missing;
 }
 
@@ -96,7 +96,7 @@ static void on_done(void *ctx, const struct link_work *w, const uint8_t proof[PR
     uint8_t want[PROOF_BYTES];
 
     (void)ctx;
-    test_work_proof(&doc, w->partition, want);
+    test_document_proof(&doc, w->partition, want);
     pthread_mutex_lock(&lock);
     struct answer *a = &answers[w->job][w->partition];
     a->done++;
@@ -118,6 +118,17 @@ static void on_failed(void *ctx, const struct link_work *w, int code, const char
     answered++;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
+}
+
+static unsigned broken_calls;
+
+/* An engine would end here. */
+static void on_broken(void *ctx, const struct backend *be, const char *text)
+{
+    (void)ctx;
+    ck_assert_ptr_eq(be, backends[0]);
+    ck_assert_int_gt(strlen(text), 0);
+    broken_calls++;
 }
 
 static void wait_answers(unsigned count)
@@ -172,7 +183,8 @@ static void make(const char *config, size_t devices, uint32_t witnesses, uint32_
                                        .prepare = prepare,
                                        .stage = on_stage,
                                        .done = on_done,
-                                       .failed = on_failed};
+                                       .failed = on_failed,
+                                       .broken = on_broken};
     ck_assert_int_eq(pipeline_create(&p, &pipeline, &err), 0);
 }
 
@@ -497,6 +509,24 @@ START_TEST(pipeline__gives_up_on_a_device_that_lies)
 }
 END_TEST
 
+/* The engine ends, so nobody is told that the partition failed: here, where it does not, it goes back. */
+START_TEST(pipeline__tells_of_a_broken_device)
+{
+    make("finish_error = 1\n", 1, 2, 1, 8);
+    broken_calls = 0;
+    give(1, 0, 1);
+    wait_answers(given);
+    ck_assert_uint_eq(broken_calls, 0); /* an error alone is the partition's */
+    ck_assert_int_ne(answers[1][0].code, -EAGAIN);
+    backends[0]->broken = true;
+    give(2, 0, 1);
+    wait_answers(given);
+    ck_assert_uint_eq(broken_calls, 1);
+    ck_assert_int_eq(answers[2][0].code, -EAGAIN);
+    finish();
+}
+END_TEST
+
 /* What one device got wrong another one makes: never twice in a row the same. */
 START_TEST(pipeline__tries_elsewhere)
 {
@@ -679,6 +709,7 @@ int main(void)
     tcase_add_test(tc, pipeline__keeps_a_device_busy);
     tcase_add_loop_test(tc, pipeline__random_faults, 0, 12);
     tcase_add_test(tc, pipeline__gives_up_on_a_device_that_lies);
+    tcase_add_test(tc, pipeline__tells_of_a_broken_device);
     tcase_add_test(tc, pipeline__tries_elsewhere);
     tcase_add_loop_test(tc, pipeline_cancel__in_every_stage, 0, 8);
     tcase_add_test(tc, pipeline_cancel__aborts);
