@@ -122,7 +122,7 @@ struct spool {
     bool settled;     /* guarded by jobs->disk: the last close has decided what becomes of the file */
     bool aborted;     /* a writer died, and nobody has written since */
     int broken;       /* the disk did not take the write at broken_at: the file is not whole */
-    uint64_t broken_at;
+    uint64_t broken_at; /* UINT64_MAX: it cannot be mended, only be written anew */
     int fd; /* -1 until something is written */
     uint64_t bytes;
     struct c1_reader *reader; /* of bytes [0, fed), or NULL: the file is read when it is judged */

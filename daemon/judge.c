@@ -152,8 +152,13 @@ static int keep(struct jobs *jobs, struct spool *s, const struct c1 *c1)
     pthread_mutex_unlock(&jobs->lock);
     if (ret == 0)
         ret = store_put(jobs->store, job->id, STORE_DECODED, bytes, len);
-    if (ret == 0)
-        ret = store_spool_sync(s->fd);
+    if (ret < 0)
+        return ret;
+    ret = store_spool_sync(s->fd);
+    if (ret < 0) { /* the next sync would say that all is well, and what was written may be gone */
+        s->broken = ret;
+        s->broken_at = UINT64_MAX;
+    }
     return ret;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/jobs.h"
+#include "daemon/store_os.h"
 #include "tests/lib/job_store.h"
 #include "tests/lib/suite.h"
 
@@ -865,6 +866,46 @@ END_TEST
 
 /* ---- a disk that is full ---- */
 
+static bool c1_cannot_be_synced;
+
+static int failing_fsync(int fd)
+{
+    char link[64], path[256] = "";
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof(path) - 1);
+    if (c1_cannot_be_synced && n > 3 && strcmp(path + n - 3, "/c1") == 0) {
+        errno = EIO;
+        return -1;
+    }
+    return store_os_real.fsync(fd);
+}
+
+/* After a sync that failed nobody knows what is on disk, and the next one says that all is well: what was written before may
+ * be gone all the same. */
+START_TEST(upload_judge__what_could_not_be_synced_is_written_anew)
+{
+    struct store_os os = store_os_real;
+    struct upload *u = js_open(js, "a");
+
+    os.fsync = failing_fsync;
+    store_os = &os;
+    js_write(u, bytes, len, 0);
+    c1_cannot_be_synced = true;
+    ck_assert_int_eq(upload_judge(u), -EIO);
+    c1_cannot_be_synced = false;
+    ck_assert_int_eq(upload_judge(u), -EIO);
+    js_write(u, bytes, 10, 0); /* a part will not do */
+    ck_assert_int_eq(upload_judge(u), -EIO);
+    ck_assert_int_eq(upload_truncate(u, 0), 0);
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+    store_os = &store_os_real;
+}
+END_TEST
+
 START_TEST(upload_write__more_than_the_store_may_hold)
 {
     js->opt.max_store_bytes = len + 1000;
@@ -1009,6 +1050,7 @@ int main(void)
     tcase_add_test(tc, unsubmitted__a_job_counts_no_more_until_it_is_written_again);
     tcase_add_test(tc, unsubmitted__so_many_bytes_of_a_user_and_of_all);
     tcase_add_test(tc, unsubmitted__ages_after_the_last_write);
+    tcase_add_test(tc, upload_judge__what_could_not_be_synced_is_written_anew);
     tcase_add_test(tc, upload_write__more_than_the_store_may_hold);
     tcase_add_test(tc, upload_write__a_file_that_may_not_grow);
     tcase_add_test(tc, upload__many_threads_on_few_names);
