@@ -37,17 +37,22 @@ refused() { # WHAT PATTERN: cp fails, and NAME.error, status and metrics say why
     expect "$1: and metrics" says "$mnt/metrics" 'parameters\{size="2KiB",trust="unusable"\}'
     rm -f "$jobs/refused.error"
 }
-waits() { # WHAT PATTERN: the accepted job waits, and status and log say why
-    expect "$1: status says why" wait_for 240 says "$mnt/status" "2KiB: jobs wait for parameters, .*$2"
-    expect "$1: the job waits" wait_for 5 says "$jobs/job.status" '^queued 0/1 waiting for parameters$'
-    expect "$1: so does the log" says "$log" "waiting for parameters.*$2"
-    expect "$1: an event tells" wait_for 5 says "$work/events" "waits for parameters of 2KiB: .*$2"
+waits() { # WHAT PATTERN: the accepted job waits, and status, log and an event say why
+    expect "$1: status says why" wait_for 240 says "$mnt/status" "2KiB: jobs wait for parameters, .*($2)"
+    expect "$1: the job waits" says "$jobs/job.status" '^queued 0/1 (node=0 )?waiting for parameters'
+    expect "$1: so does the log" says "$log" "waiting for parameters.*($2)"
+    expect "$1: an event tells" wait_for 5 says "$work/events" "waits for parameters of 2KiB: .*($2)"
+}
+begin() { # with nothing of what was told before
+    log=$work/log
+    : >"$log"
+    start --log-level debug
+    cat "$mnt/events" >"$work/events" &
 }
 
 # ---- what shows without reading points: refused at the door
 truncate -s -1 "$file"
-start --log-level debug
-cat "$mnt/events" >"$work/events" &
+begin
 refused "short" "ends inside the count|bytes, the circuit wants $bytes"
 truncate -s "$bytes" "$file"
 mend $((bytes - 1)) 1
@@ -81,30 +86,37 @@ if [ -n "${PROOFD_QUICK:-}" ]; then
 fi
 
 # ---- what shows when points are looked at: the job waits
-engine_was=$(engine_pid)
+expect "stop" stop
 write $((a_at + 4 + 96 * 5 + 95)) '\1'
+begin
 expect "cp" cp "$c1" "$jobs/job"
 waits "a point off the curve" 'a\[5\] .*curve'
+expect "stop" stop
 write $((a_at + 4 + 96 * 5)) '\377'
+begin
 waits "a coordinate that is none" 'a\[5\] '
+expect "stop" stop
 mend $((a_at + 4)) 1000
 
-# ---- cut off under the hands of the one who reads it
+# ---- cut off under the hands of the one who reads it, and mended, in one life of the service
+begin
 expect "the good file is loaded" wait_for 60 says "$jobs/job.status" '^queued 0/1 node=0 waiting for parameters [0-9]+%$'
+engine_was=$(engine_pid)
 truncate -s $((b1_at + 1000)) "$file"
 waits "truncated while it is loaded" 'changed while it was read|ends inside|bytes, the circuit wants'
 copy $((b1_at + 1000)) $((b1_at + 1000)) $bytes
-percents() {
+percents() { # of one load; a new one begins at 0
     local last=-1 p
-    while p=$(grep -oE 'parameters [0-9]+%' "$jobs/job.status" | grep -oE '[0-9]+') || says "$jobs/job.status" '^queued'; do
+    while says "$jobs/job.status" '^queued'; do
+        p=$(sed -nE 's/.*parameters ([0-9]+)%$/\1/p' "$jobs/job.status")
         [ -z "$p" ] || [ "$p" -ge "$last" ] || { echo "from $last to $p"; return 1; }
-        last=${p:-$last}
+        last=${p:--1}
         sleep 0.05
     done
     echo "to $last"
 }
 like "the percentage only grows" "$(percents)" '^to [0-9]+$'
-expect "the job goes on" wait_for 60 says "$jobs/job.status" '^(synthesizing|proving)'
+expect "the job goes on" wait_for 60 says "$jobs/job.status" '^(synthesizing|proving|done)'
 expect "and is done" ends job done 600
 expect "with a valid proof" is_valid "$c1" "$jobs/job.proof"
 same "the engine lived through all of it" "$(engine_pid)" "$engine_was"
@@ -115,7 +127,7 @@ expect "stop" stop
 # ---- points in each other's place: right ones, but of nothing. Nothing shows before the proof does not verify.
 copy $((a_at + 4)) $((l_at + 4)) 9600000
 copy $((l_at + 4)) $((a_at + 4)) 9600000
-start
+begin
 cp "$(c1 2KiB-v1)" "$jobs/swapped"
 expect "swapped points fail the job" ends swapped failed 600
 like "which says so" "$(head -n 1 "$jobs/swapped.error")" 'do not verify: this machine or these parameters cannot be trusted'
