@@ -16,12 +16,12 @@ extern "C" {
 static constexpr uint32_t STALL_MS = 30000;
 
 struct cuda_backend {
-    struct backend base;
+    struct backend base = {};
     prover on;
     /* For calls over host memory: grows to what the largest of them needs. */
     device_buffer<char> memory;
     ntt_plan plan; /* of the last transform */
-    enum ntt_kind plan_kind;
+    enum ntt_kind plan_kind = NTT_FORWARD;
 };
 
 static cuda_backend *cuda_of(struct backend *be)
@@ -199,10 +199,10 @@ static void cuda_destroy(struct backend *be)
     delete cuda_of(be);
 }
 
-static const struct backend_ops cuda_ops = {"cuda",     cuda_ntt,   cuda_msm_g1, cuda_msm_g2,
-                                            nullptr,    cuda_start, cuda_finish, cuda_abort,
-                                            nullptr,    true,       cuda_load,   cuda_develop,
-                                            cuda_fetch, cuda_pin,   cuda_unpin,  cuda_destroy};
+static const struct backend_ops cuda_ops = {
+    "cuda",      cuda_ntt,   cuda_msm_g1, cuda_msm_g2,  nullptr,   cuda_start,
+    cuda_finish, cuda_abort, nullptr,     true,         cuda_load, cuda_develop,
+    cuda_fetch,  cuda_pin,   cuda_unpin,  cuda_destroy, nullptr,   nullptr};
 
 extern "C" void backend_cuda_times(const struct backend *be, struct prover_times *out)
 {
