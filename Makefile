@@ -69,7 +69,8 @@ FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(PROGRAMS)
+# Where nvcc is, the CUDA object too; NVCC= leaves it out.
+all: $(PROGRAMS) $(CUDA_LIB)
 
 cuda: $(CUDA_LIB)
 
@@ -247,7 +248,6 @@ $(BUILD)/lint/%.o: %.c | $(BLST)/bindings/blst.h
 
 # The engine goes beside proofd, which looks for it there.
 INSTALL ?= install
-# The CUDA object goes along where `make cuda` has built it.
 install: all
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin sbin share/man/man1 share/man/man5 share/man/man8)
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofctl $(DESTDIR)$(PREFIX)/bin/
