@@ -217,7 +217,7 @@ int main()
     TCase *tc = tcase_create("host");
 
     printf("seed %llx\n", (unsigned long long)SEED);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 600);
     tcase_add_test(tc, rows__equal_the_circuits);
     tcase_add_test(tc, tails__list_what_is_no_bit);
     tcase_add_test(tc, qap_terms__give_the_polynomials);

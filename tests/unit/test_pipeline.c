@@ -393,7 +393,7 @@ END_TEST
 /* An urgent partition that was synthesized last is proved next: it waits for one partition, not for the queue. */
 START_TEST(pipeline__order_again_at_the_prover)
 {
-    make("start_ms = 100\ntickets = 1\n", 1, 5, 5, 16);
+    make("start_ms = 600\ntickets = 1\n", 1, 5, 5, 16);
     for (uint32_t i = 0; i < 4; i++)
         give(1, i, 1);
     wait_stages(5); /* four synthesized, one at the prover */
@@ -410,7 +410,7 @@ END_TEST
 
 START_TEST(pipeline_set_priority__counts_from_then_on)
 {
-    make("start_ms = 100\ntickets = 1\n", 1, 4, 4, 16);
+    make("start_ms = 600\ntickets = 1\n", 1, 4, 4, 16);
     for (uint32_t job = 1; job <= 4; job++)
         give(job, 0, 1);
     wait_stages(5);
