@@ -68,7 +68,8 @@ struct backend_ops {
     /* NULL, or in place of finish by what is no prover: the proof itself. */
     int (*finish_proof)(struct backend *be, struct groth16_ticket *ticket, uint8_t proof[192],
                         struct errmsg *err);
-    /* Whether it proves compact witnesses: start takes tickets with one, or there are sum_g1 and sum_g2. */
+    /* Whether it proves compact witnesses: start takes tickets with one, or there are sum_g1 and sum_g2. It says nothing of where
+     * points are: a backend without start takes those of the srs for every proof. */
     bool takes_compact;
     /* NULL, or takes what proofs over these parameters need, which start does unasked the first time: of compact witnesses of
      * `circuit`, of expanded ones where that is NULL. No ticket is open. progress may be NULL. -ENODATA when it needs points

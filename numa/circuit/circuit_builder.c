@@ -437,7 +437,7 @@ static int derive(struct circuit *c, const struct recorded *recorded)
 {
     const uint32_t blocks = (c->aux_words + CIRCUIT_RANK_WORDS - 1) / CIRCUIT_RANK_WORDS;
 
-    c->value_aux = malloc((c->n_values - c->n_inputs + 1) * sizeof(*c->value_aux));
+    c->value_aux = calloc(c->n_values - c->n_inputs + 1, sizeof(*c->value_aux));
     c->a_density = calloc(c->aux_words, sizeof(*c->a_density));
     c->b_density = calloc(c->aux_words, sizeof(*c->b_density));
     c->a_rank = malloc((blocks + 1) * sizeof(*c->a_rank));

@@ -53,9 +53,9 @@ struct side_row {
 
 static struct side_row side_row(const struct circuit *c, int side, uint32_t row)
 {
-    const uint32_t *first = &c->sides[side].first[row];
+    const struct circuit_side *s = &c->sides[side];
 
-    return (struct side_row){c->sides[side].terms + first[0], first[1] - first[0]};
+    return (struct side_row){s->terms + s->first[row], s->first[row + 1] - s->first[row]};
 }
 
 /* ---- small rows ---- */

@@ -209,21 +209,19 @@ static void add_value(struct products *p, fr_t *sum, const fr_t *value, const fr
 
 static fr_t general_side(const struct evaluation *e, int side, uint32_t template_row)
 {
-    const uint32_t *first = &e->c->sides[side].first[template_row];
-    const struct circuit_term *terms = e->c->sides[side].terms;
+    const struct circuit_side *from = &e->c->sides[side];
+    const struct circuit_term *terms = from->terms;
     struct products products = {.len = 0};
     fr_t sum = {{0}};
 
-    for (uint32_t i = first[0]; i < first[1]; i++) {
+    for (uint32_t i = from->first[template_row]; i < from->first[template_row + 1]; i++) {
         const uint32_t var = terms[i].var;
         const struct circuit_base *base = &e->bases[CIRCUIT_SEGMENT(var)];
         const fr_t *coeff = &e->c->coeffs[terms[i].coeff];
-        if (var == CIRCUIT_ONE)
-            fr_add(&sum, &sum, coeff);
-        else if (var & CIRCUIT_VALUE)
+        if (var != CIRCUIT_ONE && (var & CIRCUIT_VALUE))
             add_value(&products, &sum, &e->w->values[base->value + CIRCUIT_OFFSET(var)], coeff,
                       terms[i].coeff);
-        else if (bits_at(e->w->bits, base->aux + CIRCUIT_OFFSET(var)) & 1)
+        else if (var == CIRCUIT_ONE || (bits_at(e->w->bits, base->aux + CIRCUIT_OFFSET(var)) & 1))
             fr_add(&sum, &sum, coeff);
     }
     if (products.len > 0)
@@ -291,33 +289,27 @@ static uint32_t instance_of(const struct circuit *c, uint64_t row)
     return low;
 }
 
-static void evaluate(struct evaluation *e, uint64_t first, uint64_t end, fr_t *a, fr_t *b)
+void compact_rows(const struct compact *w, uint64_t first, uint64_t end, fr_t *a, fr_t *b)
 {
-    const struct circuit *c = e->c;
+    const struct circuit *c = w->circuit;
+    struct evaluation e;
 
+    assert(end <= c->n_rows);
+    e.w = w;
+    e.c = c;
+    e.plan = c->plan;
     for (uint32_t i = instance_of(c, first); first < end; i++) {
         const struct circuit_instance *in = &c->instances[i];
-        e->template = &c->templates[in->template_index];
-        e->part = &e->plan->parts[in->template_index];
-        e->bases = &c->bases[in->first_base];
-        e->bytes_there = false;
-        const uint64_t stop = min_size(end, (uint64_t)in->row + e->template->n_rows);
-        instance_rows(e, (uint32_t)(first - in->row), (uint32_t)(stop - in->row), a, b);
+        e.template = &c->templates[in->template_index];
+        e.part = &c->plan->parts[in->template_index];
+        e.bases = &c->bases[in->first_base];
+        e.bytes_there = false;
+        const uint64_t stop = min_size(end, (uint64_t)in->row + e.template->n_rows);
+        instance_rows(&e, (uint32_t)(first - in->row), (uint32_t)(stop - in->row), a, b);
         a += stop - first;
         b += stop - first;
         first = stop;
     }
-}
-
-void compact_rows(const struct compact *w, uint64_t first, uint64_t end, fr_t *a, fr_t *b)
-{
-    struct evaluation e;
-
-    assert(end <= w->circuit->n_rows);
-    e.w = w;
-    e.c = w->circuit;
-    e.plan = w->circuit->plan;
-    evaluate(&e, first, end, a, b);
 #ifdef __SSE2__
     _mm_sfence();
 #endif
