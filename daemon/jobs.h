@@ -91,11 +91,11 @@ int jobs_report(struct jobs *jobs, uint64_t id, char **json); /* done and failed
 int jobs_remove(struct jobs *jobs, uint64_t id);
 /* Identity stays. From a temporary to a final name: submits, by what upload_judge has found: this call
  * reads no document. -EBADMSG, -EFBIG, ... as upload_judge would have said under a final name, and
- * -EOPNOTSUPP for its -EINVAL, which rename(2) has another meaning for; the file keeps its old name then,
- * and its error says why. -EBUSY: it is being written and was not judged since; -EAGAIN: it was
- * closed without being judged (its writer was killed, or memory or disk were short): upload_open_to_judge and
- * upload_judge help.
- * A target that has ended is replaced; one that has not: -EBUSY. -EPERM for a reserved name. */
+ * -EOPNOTSUPP for its -EINVAL, which rename(2) has another meaning for; the file keeps its old name
+ * then, and its error says why. -EBUSY: it is being written and was not judged since; -EAGAIN: it was
+ * closed without being judged (its writer was killed, or memory was short), which upload_open_to_judge
+ * and upload_judge make up for. A target that has ended is replaced; one that has not: -EBUSY. -EPERM
+ * for a reserved name. */
 int jobs_rename(struct jobs *jobs, uint64_t id, const char *name);
 int jobs_set_priority(struct jobs *jobs, uint64_t id, enum job_priority priority);
 int jobs_set_owner(struct jobs *jobs, uint64_t id, uid_t uid, gid_t gid); /* (uid_t)-1: as it is */
@@ -116,10 +116,10 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
 /* Opens a file of a temporary name that nobody is writing, for upload_judge and nothing else. -ENOENT,
  * -EBUSY. */
 int upload_open_to_judge(struct jobs *jobs, uint64_t id, struct upload **out);
-/* Opens it for writing, and waits while its last writer's close is under way. An ended job may be opened: its results stay until the new content is
- * accepted, as a new job; an unfinished accepted one is -EBUSY; a second writer of one being received
- * shares it; a rejected one that nobody has open is -ENOENT (make it anew). -EAGAIN: queue full.
- * -EDQUOT, -ENOSPC: too many files that are no jobs. */
+/* Opens it for writing, and waits while its last writer's close is under way. An ended job may be opened:
+ * its results stay until the new content is accepted, as a new job; an unfinished accepted one is -EBUSY;
+ * a second writer of one being received shares it; a rejected one that nobody has open is -ENOENT (make
+ * it anew). -EAGAIN: queue full. -EDQUOT, -ENOSPC: too many files that are no jobs. */
 int upload_open(struct jobs *jobs, uint64_t id, struct upload **out);
 /* As a write; to the size that it has: 0, nothing happens. */
 int upload_truncate(struct upload *u, uint64_t bytes);
@@ -149,8 +149,8 @@ struct partition_work {
     int c1_fd; /* the decoded form, read-only, the caller's to close */
 };
 
-/* Takes the next partition: highest class, oldest job, lowest index, of sizes not held; it belongs to `node` until one of
- * the calls below. -EAGAIN when there is none. */
+/* Takes the next partition: highest class, oldest job, lowest index, of sizes not held; it belongs to
+ * `node` until one of the calls below. -EAGAIN when there is none. */
 int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out);
 /* The same for an engine that cannot prove some sizes: bit i of `refused`: sector_sizes[i]. */
 int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,

@@ -232,17 +232,18 @@ int judge_locked(struct jobs *jobs, struct spool *s);
 /* With the spool's lock: the file is not right, by s->why or the code itself. Under a final name NAME.error
  * says so, a temporary one remembers it. Returns what the writer is told: the code, or 0. */
 int refuse(struct jobs *jobs, struct spool *s, int code);
-/* With the spool's lock: nothing is read back any more; the next time, after an interruption, in one go, so that a
- * writer that never ends cannot keep a judgement from ending. */
+/* With the spool's lock: nothing is read back any more; the next time, after an interruption, in one
+ * go, so that a writer that never ends cannot keep a judgement from ending. */
 void reading_end(struct jobs *jobs, struct spool *s, bool interrupted);
 /* Another attempt may go better: nothing is wrong with the file. */
 bool is_passing(int code);
-/* With disk, without lock: a file of a temporary name, of which upload_judge has found that it is right, becomes
- * a job of this final name; it enters the queue unless its last close is still to come. Otherwise what was
- * found, or -EBUSY when it is being written and -EAGAIN when nobody has looked at what was written last. */
+/* With disk, without lock: a file of a temporary name, of which upload_judge has found that it is
+ * right, becomes a job of this final name; it enters the queue unless its last close is still to come.
+ * Otherwise what was found, or -EBUSY when it is being written and -EAGAIN when nobody has looked at
+ * what was written last. */
 int accept_renamed(struct jobs *jobs, struct job *job, const char *name);
-/* With disk, without lock: an accepted job enters the queue, now or, without memory, when jobs_tick has start_accepted
- * look for it. */
+/* With disk, without lock: an accepted job enters the queue, now or, without memory, when jobs_tick has
+ * start_accepted look for it. */
 void enqueue(struct jobs *jobs, struct job *job);
 void start_accepted(struct jobs *jobs);
 

@@ -1,10 +1,11 @@
 /*
- * What a file is. It has been read while it arrived, or it is read back from disk, a piece at a time, so that
- * neither one large file nor many keep an intake thread for long. What is found is remembered: with the spool while
- * the file is open, with the job of a temporary name until it is written again; a rename only looks it up.
+ * What a file is. It has been read while it arrived, or it is read back from disk, a piece at a time,
+ * so that neither one large file nor many keep an intake thread for long. What is found is remembered:
+ * with the spool while the file is open, with the job of a temporary name until it is written again; a
+ * rename only looks it up.
  *
- * What is right is written down decoded; what is right and has a final name is accepted: that is, its record is
- * put.
+ * What is right is written down decoded; what is right and has a final name is accepted: that is, its
+ * record is put.
  */
 #include <errno.h>
 #include <openssl/sha.h>

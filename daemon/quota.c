@@ -1,8 +1,8 @@
 /*
- * Files that are no jobs (yet): of a temporary name, or being received. They are bounded in number, bytes and age, in
- * all and for each user, so that nobody fills the table or the disk with what nobody will ever prove. A file counts
- * from its creation until it is accepted, refused or removed; a write that takes an acceptance back makes it count
- * again, whatever the limits say.
+ * Files that are no jobs (yet): of a temporary name, or being received. They are bounded in number,
+ * bytes and age, in all and for each user, so that nobody fills the table or the disk with what nobody
+ * will ever prove. A file counts from its creation until it is accepted, refused or removed; a write
+ * that takes an acceptance back makes it count again, whatever the limits say.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -539,8 +539,8 @@ static bool settle(struct jobs *jobs, struct spool *s)
     return true;
 }
 
-/* Was it written since the last FLUSH? What a FLUSH refused stays refused, and what nobody flushed under a temporary
- * name waits until somebody wants to know. */
+/* Was it written since the last FLUSH? What a FLUSH refused stays refused, and what nobody flushed
+ * under a temporary name waits until somebody wants to know. */
 static bool needs_judging(struct jobs *jobs, struct spool *s)
 {
     return !s->aborted && !s->judged && s->verdict == 0 && !spool_is_temporary(jobs, s);

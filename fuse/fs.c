@@ -809,9 +809,10 @@ static int mount_session(struct fs *fs, struct errmsg *err)
     return 0;
 }
 
-/* libfuse would fork here, and threads run: so the mount is taken away without it, and the device replaced by
- * something that has ended too, a pipe without a reader, for which libfuse sees that nothing is left to do. With
- * the device goes the kernel's end of the connection: whoever still waits is answered. */
+/* libfuse would fork here, and threads run: so the mount is taken away without it, and the device
+ * replaced by something that has ended too, a pipe without a reader, for which libfuse sees that
+ * nothing is left to do. With the device goes the kernel's end of the connection: whoever still waits
+ * is answered. */
 static void unmount(struct fs *fs)
 {
     int pipe_fds[2];

@@ -29,10 +29,10 @@ struct fs_options {
     void *ctx;
 };
 
-/* Mounts; whoever comes waits until fs_start. A dead mount of this program at that place is detached first; a live one is -EBUSY, a
- * mount point with something in it -ENOTEMPTY. Other users are let in when the service is root or
- * fuse.conf allows it, else warn says so. Forks, where the service is not root (fusermount3), and so
- * must come before any thread. */
+/* Mounts; whoever comes waits until fs_start. A dead mount of this program at that place is detached
+ * first; a live one is -EBUSY, a mount point with something in it -ENOTEMPTY. Other users are let in
+ * when the service is root or fuse.conf allows it, else warn says so. Forks, where the service is not
+ * root (fusermount3), and so must come before any thread. */
 int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err);
 
 /* What the mount shows. Starts nothing yet. */

@@ -1,12 +1,12 @@
 /*
- * Files opened for writing: who may open one now and who waits, what is done with the bytes, and
- * what a close means.
+ * Files opened for writing: who may open one now and who waits, what is done with the bytes, and what a
+ * close means.
  *
  * While the queue is full an open() waits its turn, first come first served, without a thread and
  * without the directory's lock; so it does while its user has half of the places already. An interrupt
- * ends the wait, O_NONBLOCK gets EAGAIN. Bytes and judgements run on intake threads. A judgement that rejects is answered when NAME.error can be
- * read. A writer that is killed (the kernel says so of a process that flushes because it dies of a
- * signal) leaves no job.
+ * ends the wait, O_NONBLOCK gets EAGAIN. Bytes and judgements run on intake threads. A judgement that
+ * rejects is answered when NAME.error can be read. A writer that is killed (the kernel says so of a
+ * process that flushes because it dies of a signal) leaves no job.
  */
 #ifndef FUSE_WRITERS_H
 #define FUSE_WRITERS_H
