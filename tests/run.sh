@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Runs tests and sums them up. A test program speaks the plain line 'N passed, N failed, N skipped' itself, or is a Check
 # program (its closing line is read), or counts as one test by its exit status; 77 skips, and its last line says what the
-# machine lacks. Usage: run.sh unit|system ...
+# machine lacks. Usage: run.sh unit|gpu|system ...
+# ONLY="word word": what has one of the words in its name. TESTS_AT_ONCE=1: one after another.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 export BUILD=${BUILD:-build}
 passed=0 failed=0 skipped=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'for g in $(jobs -p); do kill -- "-$g" 2>/dev/null; done; exit 130' INT TERM
 
 count() { # status
     local status=$1 line checks bad
@@ -35,7 +37,6 @@ count() { # status
     esac
 }
 
-# ONLY="word word" runs what has one of the words in its name.
 wanted() { # name
     local word
     [ -n "${ONLY:-}" ] || return 0
@@ -43,17 +44,85 @@ wanted() { # name
     return 1
 }
 
+# Two at a time, but what proves for real or works on many threads has the machine for itself, last. The long ones begin
+# first, so that nothing waits for one in the end.
+long="unit/test_circuit unit/test_compact unit/test_c1_bad"
+alone="unit/test_porep_large unit/test_witness unit/test_witness_large unit/test_workers unit/test_log unit/test_sched
+    system/test_ctl system/test_forms system/test_fresh_sector system/test_proof_vectors system/test_proofd"
+at_once=${TESTS_AT_ONCE:-$(nproc)}
+[ "$at_once" -le 2 ] || at_once=2
+
+is_alone() { # name
+    case $1 in gpu/*) return 0 ;; esac
+    is_in "$1" "$alone"
+}
+
+is_in() { # word words
+    case " $(echo $2) " in *" $1 "*) return 0 ;; esac
+    return 1
+}
+
+# Queued as "name|command"; nothing here has a blank in its name.
+queue=()
 run() { # name command...
-    local name=$1 status start
+    local name=$1
     shift
-    wanted "$name" || return 0
-    start=$(date +%s)
-    "$@" >"$log" 2>&1 </dev/null
-    status=$?
+    ! wanted "$name" || queue+=("$name|$*")
+}
+
+# A test in the background: its output, and when it has ended its seconds and its status.
+begin() { # number
+    local command=${queue[$1]#*|} start=$SECONDS
+    set -m # a process group of its own, to be ended as one
+    {
+        $command >"$dir/$1.log" 2>&1 </dev/null
+        echo "$? $((SECONDS - start))" >"$dir/$1.new"
+        mv "$dir/$1.new" "$dir/$1.status"
+    } &
+    set +m
+}
+
+# What it was, in the order of the queue.
+report() { # number
+    local name=${queue[$1]%%|*} status seconds what=FAILED
+    read -r status seconds <"$dir/$1.status"
+    log=$dir/$1.log
     count "$status"
-    printf '%-44s %s (%ss)\n' "$name" "$([ "$status" -eq 0 ] && echo ok || { [ "$status" -eq 77 ] && echo skipped || echo FAILED; })" "$(($(date +%s) - start))"
+    case $status in 0) what=ok ;; 77) what=skipped ;; esac
+    printf '%-44s %s (%ss)\n' "$name" "$what" "$seconds"
     grep -a '^SKIP' "$log" || true
-    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || tail -n 60 "$log" | sed 's/^/    | /'
+    [ "$what" != FAILED ] || tail -n 60 "$log" | sed 's/^/    | /'
+}
+
+# What has ended, in order, up to the first that has not.
+report_ended() {
+    while [ -e "$dir/$reported.status" ]; do
+        report "$reported"
+        reported=$((reported + 1))
+    done
+}
+
+wait_until_running() { # at most so many
+    while [ "$running" -gt "$1" ]; do
+        wait -n
+        running=$((running - 1))
+        report_ended
+    done
+}
+
+run_all() {
+    local entry name first=() middle=() last=() running=0 reported=0 i
+    for entry in "${queue[@]}"; do
+        name=${entry%%|*}
+        if is_in "$name" "$long"; then first+=("$entry"); elif is_alone "$name"; then last+=("$entry"); else middle+=("$entry"); fi
+    done
+    queue=("${first[@]}" "${middle[@]}" "${last[@]}")
+    for i in "${!queue[@]}"; do
+        if is_alone "${queue[i]%%|*}"; then wait_until_running 0; else wait_until_running $((at_once - 1)); fi
+        begin "$i"
+        running=$((running + 1))
+    done
+    wait_until_running 0
 }
 
 for kind in "$@"; do
@@ -76,5 +145,6 @@ for kind in "$@"; do
         ;;
     esac
 done
+run_all
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

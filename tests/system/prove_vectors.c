@@ -111,48 +111,60 @@ static int sums_of_expanded(struct backend *be, const struct srs *srs, const str
     return ret;
 }
 
-static int check_vector(const char *name, const char *dir, bool compact, struct workers *workers,
-                        struct errmsg *err)
+/* All vectors are of one size: parameters are opened for the first and serve the rest. */
+struct prover {
+    const char *dir;
+    struct workers *workers;
+    struct backend *backend;
+    struct srs *srs;
+};
+
+static int open_prover(struct prover *p, const struct sector_size *size, struct errmsg *err)
 {
-    struct srs_options opt = {.dir = dir, .workers = workers};
+    struct srs_options opt = {.dir = p->dir, .workers = p->workers};
+    int ret = p->srs ? 0 : srs_open(size, &opt, &p->srs, err);
+
+    if (ret == 0 && !p->backend)
+        ret = backend_cpu_create(p->workers, &p->backend, err);
+    return ret;
+}
+
+static int check_vector(struct prover *p, const char *name, bool compact, struct errmsg *err)
+{
     struct c1 *c1 = NULL;
-    struct srs *srs = NULL;
-    struct backend *be = NULL;
     struct groth16_sums sums;
-    int ret = read_c1(name, workers, &c1, err);
+    int ret = read_c1(name, p->workers, &c1, err);
 
     if (ret == 0)
-        ret = srs_open(c1_seal_proof(c1)->size, &opt, &srs, err);
+        ret = open_prover(p, c1_seal_proof(c1)->size, err);
     if (ret == 0)
-        ret = backend_cpu_create(workers, &be, err);
+        ret = (compact ? sums_of_compact : sums_of_expanded)(p->backend, p->srs, c1, &sums, err);
     if (ret == 0)
-        ret = (compact ? sums_of_compact : sums_of_expanded)(be, srs, c1, &sums, err);
-    if (ret == 0)
-        check_partition(name, srs, &sums, 0);
-    backend_destroy(be);
-    srs_close(srs);
+        check_partition(name, p->srs, &sums, 0);
     c1_destroy(c1);
     return ret;
 }
 
 int main(int argc, char **argv)
 {
-    struct workers *workers = NULL;
+    struct prover p = {.dir = argv[1]};
     struct errmsg err = {""};
 
-    if (argc < 3 || workers_create(0, &workers, &err) < 0) {
+    if (argc < 3 || workers_create(0, &p.workers, &err) < 0) {
         fprintf(stderr, "usage: prove_vectors PARAMS-DIR NAME...\n");
         return 2;
     }
     for (int i = 2; i < argc; i++) {
-        /* The last in the expanded form. */
-        if (check_vector(argv[i], argv[1], i + 1 < argc, workers, &err) < 0) {
+        /* The second in the expanded form. */
+        if (check_vector(&p, argv[i], i != 3, &err) < 0) {
             report(argv[i], "no proof", false);
             printf("       %s\n", err.text);
         }
         fflush(stdout);
     }
-    workers_destroy(workers);
+    backend_destroy(p.backend);
+    srs_close(p.srs);
+    workers_destroy(p.workers);
     printf("%u passed, %u failed, 0 skipped\n", passed, failed);
     return failed > 0;
 }

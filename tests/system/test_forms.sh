@@ -58,7 +58,7 @@ done
 like "report" "$(cat "$jobs/bare.report")" '"insecure": ?true'
 
 # ---- other sectors
-others=(2KiB-v1 2KiB-synthetic 2KiB-sparse)
+others=(2KiB-v1 2KiB-synthetic)
 for c in "${others[@]}"; do expect "cp $c" cp "$(c1 "$c")" "$jobs/$c"; done
 for c in "${others[@]}"; do
     expect "$c ends" ends "$c" done "$patience"
