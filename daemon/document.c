@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/partition.h"
-#include "daemon/test_document.h"
+#include "daemon/test_work.h"
 #include "numa/circuit/c1_check.h"
 #include "numa/circuit/witness.h"
 
@@ -45,7 +45,7 @@ int document_from_fd(int fd, struct sim *sim, struct document **out, struct errm
     if (!d)
         return errmsg_set(err, -ENOMEM, "no memory for a document");
     d->sim = sim;
-    int ret = test_document_begins(text, (size_t)len) ? read_test(text, (size_t)len, d, err)
+    int ret = test_document_match(text, (size_t)len) == TEST_DOCUMENT_YES ? read_test(text, (size_t)len, d, err)
                                                       : read_c1(fd, d, err);
     if (ret < 0) {
         document_destroy(d);
@@ -91,9 +91,9 @@ void document_slot_bytes(const struct sector_size *size, const struct sim *sim,
 static int synthesize_test(const struct document *d, uint32_t partition, const struct slot *slot,
                            struct assignment *w, struct errmsg *err)
 {
-    test_document_place(slot->witness, sim_witness_bytes(d->sim), slot->evaluation,
+    test_work_place(slot->witness, sim_witness_bytes(d->sim), slot->evaluation,
                         slot->evaluation ? sim_evaluation_bytes(d->sim) : 0, w);
-    test_document_fill(&d->test, partition, w);
+    test_work_fill(&d->test, partition, w);
     return sim_spend(d->sim, SIM_SYNTHESIS, err);
 }
 
@@ -122,7 +122,7 @@ int document_check(const struct document *d, uint32_t partition, const struct vk
 
     if (d->c1)
         return partition_check(d->c1, partition, vk, proof, valid, err);
-    test_document_proof(&d->test, partition, expected);
+    test_work_proof(&d->test, partition, expected);
     *valid = memcmp(proof, expected, PROOF_BYTES) == 0;
     return 0;
 }

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/test_document.h"
+#include "daemon/test_work.h"
 #include "gpu/groth16.h"
 
 #define PAGE 4096
@@ -327,9 +327,9 @@ static int check_rows(const struct assignment *w, struct errmsg *err)
 
     if (w->size || w->n_rows == 0)
         return 0;
-    int ret = test_document_read_evaluation(w, &rows, &rows_partition, err);
+    int ret = test_work_read_evaluation(w, &rows, &rows_partition, err);
     if (ret == 0)
-        ret = test_document_read_witness(w, &witness, &witness_partition, err);
+        ret = test_work_read_witness(w, &witness, &witness_partition, err);
     if (ret == 0 && (rows.seed != witness.seed || rows_partition != witness_partition))
         ret = errmsg_set(err, -EIO, "a witness and rows of different partitions");
     return ret;
@@ -362,9 +362,9 @@ static int make_proof(struct backend_sim *be, const struct assignment *w,
         memcpy(proof, known->bytes, PROOF_BYTES);
         return 0;
     }
-    int ret = test_document_read_witness(w, &doc, &partition, err);
+    int ret = test_work_read_witness(w, &doc, &partition, err);
     if (ret == 0)
-        test_document_proof(&doc, partition, proof);
+        test_work_proof(&doc, partition, proof);
     return ret;
 }
 

@@ -149,10 +149,44 @@ int c1_from_fd(int fd, struct c1 **out, struct errmsg *err)
     return c1_from_bincode(bytes, len, out, err);
 }
 
+/* ---- the test kind ---- */
+
+struct test_text {
+    struct test_document document;
+    size_t len;
+    char text[TEST_DOCUMENT_BYTES_MAX];
+};
+
+int c1_from_test(const struct test_document *doc, struct c1 **out, struct errmsg *err)
+{
+    const struct seal_proof *proof = seal_proof_by_name("StackedDrg2KiBV1_1");
+    struct c1 *c1 = NULL;
+    int ret = c1_image_create(proof->size, &c1, err);
+
+    if (ret < 0)
+        return ret;
+    c1_image_set_proof(c1, proof);
+    c1->test = calloc(1, sizeof(*c1->test));
+    if (!c1->test) {
+        c1_destroy(c1);
+        return errmsg_set(err, -ENOMEM, "no memory for a test document");
+    }
+    c1->test->document = *doc;
+    c1->test->len = test_document_format(doc, c1->test->text);
+    *out = c1;
+    return 0;
+}
+
+const struct test_document *c1_test_document(const struct c1 *c1)
+{
+    return c1->test ? &c1->test->document : NULL;
+}
+
 void c1_destroy(struct c1 *c1)
 {
     if (!c1)
         return;
+    free(c1->test);
     free(c1->bytes);
     free(c1);
 }
@@ -167,13 +201,16 @@ size_t c1_bincode_bytes(const struct seal_proof *proof)
 
 const uint8_t *c1_bincode(const struct c1 *c1, size_t *len)
 {
-    *len = c1->len;
-    return c1->bytes;
+    *len = c1->test ? c1->test->len : c1->len;
+    return c1->test ? (const uint8_t *)c1->test->text : c1->bytes;
 }
 
 void c1_content_id(const struct c1 *c1, uint8_t id[DIGEST_BYTES])
 {
-    SHA256(c1->bytes, c1->len, id);
+    size_t len;
+    const uint8_t *bytes = c1_bincode(c1, &len);
+
+    SHA256(bytes, len, id);
 }
 
 const struct seal_proof *c1_seal_proof(const struct c1 *c1)
@@ -188,7 +225,7 @@ const struct sector_size *c1_size(const struct c1 *c1)
 
 uint32_t c1_partitions(const struct c1 *c1)
 {
-    return c1->layout.size->partitions;
+    return c1->test ? c1->test->document.partitions : c1->layout.size->partitions;
 }
 
 static const uint8_t *global(const struct c1 *c1, int field)

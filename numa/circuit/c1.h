@@ -13,6 +13,7 @@
 
 #include "numa/base.h"
 #include "numa/circuit/sector.h"
+#include "numa/circuit/test_document.h"
 
 #define DIGEST_BYTES 32
 #define C1_DECODED_MAX \
@@ -30,6 +31,12 @@ int c1_from_bincode(uint8_t *bytes, size_t len, struct c1 **out, struct errmsg *
 /* The same from a descriptor that holds nothing else (a memfd or a file), read from offset 0. Also
  * -EFBIG above C1_DECODED_MAX and what fstat and pread give. */
 int c1_from_fd(int fd, struct c1 **out, struct errmsg *err);
+
+/* A document of the test kind in the shape of a C1: its decoded form is its text, its partitions are those it asks for, its digests are
+ * zero and it has no challenges. It passes for 2 KiB. 0 with *out set, or -ENOMEM. */
+int c1_from_test(const struct test_document *doc, struct c1 **out, struct errmsg *err);
+/* NULL for a C1. */
+const struct test_document *c1_test_document(const struct c1 *c1);
 
 void c1_destroy(struct c1 *c1);
 

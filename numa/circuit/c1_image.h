@@ -15,6 +15,7 @@ struct c1 {
     size_t len;
     const struct seal_proof *proof;
     struct c1_layout layout;
+    struct test_text *test; /* NULL: a C1 */
 };
 
 /* A c1 of `size` whose counts and tags are written, everything else zero and no proof type set.

@@ -45,6 +45,10 @@ struct c1_reader {
     struct c1_binary binary;
     int ret; /* what went wrong, for good */
     struct errmsg err;
+    /* Where documents of the test kind are taken: the head of the file, until it is known not to be one. */
+    enum { HEAD_PASSED_ON, HEAD_KEPT, HEAD_IS_TEST } head_state;
+    size_t head_len;
+    uint8_t head[TEST_DOCUMENT_BYTES_MAX];
 };
 
 int c1_reader_create(enum c1_checks checks, struct workers *workers, struct c1_reader **out)
@@ -55,6 +59,7 @@ int c1_reader_create(enum c1_checks checks, struct workers *workers, struct c1_r
         return -ENOMEM;
     c1_build_init(&r->build, checks, workers);
     r->binary.build = &r->build;
+    r->head_state = test_documents_allowed() ? HEAD_KEPT : HEAD_PASSED_ON;
     for (unsigned i = 0; i < LAYERS; i++)
         r->layers[i] = (struct layer){.reader = r, .index = i};
     *out = r;
@@ -283,14 +288,59 @@ static int fail(struct c1_reader *r, int ret, const struct errmsg *what, struct 
     return ret;
 }
 
+/* To the layers. */
+static int pass_head_on(struct c1_reader *r, struct errmsg *err)
+{
+    r->head_state = HEAD_PASSED_ON;
+    return layer_feed(&r->layers[LAYER_FILE], r->head, r->head_len, err);
+}
+
+static int feed_head(struct c1_reader *r, const uint8_t *bytes, size_t len, struct errmsg *err)
+{
+    size_t take = min_size(len, sizeof(r->head) - r->head_len);
+
+    memcpy(r->head + r->head_len, bytes, take);
+    r->head_len += take;
+    if (r->head_state == HEAD_KEPT && test_document_match(r->head, r->head_len) == TEST_DOCUMENT_YES)
+        r->head_state = HEAD_IS_TEST;
+    if (r->head_state == HEAD_IS_TEST)
+        return take == len ? 0 : errmsg_set(err, -EBADMSG, "a test document has more than %zu bytes",
+                                            sizeof(r->head));
+    if (test_document_match(r->head, r->head_len) == TEST_DOCUMENT_TOO_SHORT && take == len)
+        return 0;
+    int ret = pass_head_on(r, err);
+    return ret < 0 || take == len
+               ? ret
+               : layer_feed(&r->layers[LAYER_FILE], bytes + take, len - take, err);
+}
+
 int c1_reader_feed(struct c1_reader *r, const void *bytes, size_t len, struct errmsg *err)
 {
     struct errmsg what = {""};
 
     if (r->ret < 0)
         return fail(r, r->ret, &r->err, err);
-    int ret = layer_feed(&r->layers[LAYER_FILE], bytes, len, &what);
+    int ret = r->head_state == HEAD_PASSED_ON
+                  ? layer_feed(&r->layers[LAYER_FILE], bytes, len, &what)
+                  : feed_head(r, bytes, len, &what);
     return ret < 0 ? fail(r, ret, &what, err) : 0;
+}
+
+static int finish_test(struct c1_reader *r, struct c1 **out, struct errmsg *err)
+{
+    struct test_document doc;
+    int ret = test_document_parse(r->head, r->head_len, &doc, err);
+
+    return ret == 0 ? c1_from_test(&doc, out, err) : ret;
+}
+
+static int finish_c1(struct c1_reader *r, struct c1 **out, struct errmsg *err)
+{
+    int ret = r->head_state == HEAD_KEPT ? pass_head_on(r, err) : 0;
+
+    if (ret == 0)
+        ret = layer_finish(&r->layers[LAYER_FILE], err);
+    return ret == 0 ? c1_build_finish(&r->build, out, err) : ret;
 }
 
 int c1_reader_finish(struct c1_reader *r, struct c1 **out, struct c1_extra *extra, struct errmsg *err)
@@ -299,9 +349,7 @@ int c1_reader_finish(struct c1_reader *r, struct c1 **out, struct c1_extra *extr
 
     if (r->ret < 0)
         return fail(r, r->ret, &r->err, err);
-    int ret = layer_finish(&r->layers[LAYER_FILE], &what);
-    if (ret == 0)
-        ret = c1_build_finish(&r->build, out, &what);
+    int ret = r->head_state == HEAD_IS_TEST ? finish_test(r, out, &what) : finish_c1(r, out, &what);
     if (ret < 0)
         return fail(r, ret, &what, err);
     *extra = r->build.extra;

@@ -16,7 +16,7 @@
 
 #include "daemon/log.h"
 #include "daemon/partition.h"
-#include "daemon/test_document.h"
+#include "daemon/test_work.h"
 #include "tests/lib/suite.h"
 
 #define JOBS_MAX 40
@@ -96,7 +96,7 @@ static void on_done(void *ctx, const struct link_work *w, const uint8_t proof[PR
     uint8_t want[PROOF_BYTES];
 
     (void)ctx;
-    test_document_proof(&doc, w->partition, want);
+    test_work_proof(&doc, w->partition, want);
     pthread_mutex_lock(&lock);
     struct answer *a = &answers[w->job][w->partition];
     a->done++;

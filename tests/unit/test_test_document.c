@@ -1,10 +1,11 @@
-#include "daemon/test_document.h"
+#include "numa/circuit/test_document.h"
 
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "numa/circuit/c1_reader.h"
+#include "tests/lib/files.h"
 #include "tests/lib/suite.h"
 
 static struct errmsg err;
@@ -16,7 +17,7 @@ START_TEST(test_document_parse__what_it_writes)
     char text[TEST_DOCUMENT_BYTES_MAX];
     size_t len = test_document_format(&doc, text);
 
-    ck_assert(test_document_begins(text, len));
+    ck_assert_int_eq(test_document_match(text, len), TEST_DOCUMENT_YES);
     ck_assert_int_eq(test_document_parse(text, len, &again, &err), 0);
     ck_assert_uint_eq(again.partitions, 10);
     ck_assert_uint_eq(again.seed, UINT64_MAX);
@@ -58,57 +59,61 @@ START_TEST(test_document_parse__refuses_anything_else)
 }
 END_TEST
 
-START_TEST(test_document_begins__with_its_key)
+START_TEST(test_document_match__by_the_first_key)
 {
-    static const char *const others[] = {"",
-                                         "{",
-                                         "{\"proofd-tes",
-                                         "{\"proofd-tesT\"",
-                                         "proofd-test",
-                                         "{\"seed\"",
-                                         "{\" proofd-test\""};
+    static const char *const others[] = {"{\"seed\"",   "{\" proofd-test\"", "{\"proofd-tesT\"",
+                                         "proofd-test", "\x1f\x8b",          "[{\"proofd-test\""};
+    static const char whole[] = "\n {\t\"proofd-test\"";
 
-    ck_assert(test_document_begins("\n {\t\"proofd-test\" garbage", 22));
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        ck_assert_msg(!test_document_begins(others[i], strlen(others[i])), "%s", others[i]);
+        ck_assert_msg(test_document_match(others[i], strlen(others[i])) == TEST_DOCUMENT_NO, "%s",
+                      others[i]);
+    for (size_t len = 0; len < strlen(whole); len++)
+        ck_assert_int_eq(test_document_match(whole, len), TEST_DOCUMENT_TOO_SHORT);
+    ck_assert_int_eq(test_document_match(whole, strlen(whole)), TEST_DOCUMENT_YES);
+    ck_assert_int_eq(test_document_match("{\0\"", 3), TEST_DOCUMENT_NO);
 }
 END_TEST
 
-START_TEST(test_document_proof__is_no_proof)
+/* A reader takes them in pieces of any size where they are allowed, and nowhere else; other files are read as ever. */
+START_TEST(c1_reader__takes_them_where_they_are_allowed)
 {
-    const struct test_document doc = {.partitions = 3, .seed = 9};
-    uint8_t one[PROOF_BYTES], two[PROOF_BYTES];
-    struct proof proof;
+    const struct test_document doc = {.partitions = 7, .seed = 3};
+    char text[TEST_DOCUMENT_BYTES_MAX];
+    size_t text_len = test_document_format(&doc, text), len;
+    struct c1_reader *r = NULL;
+    struct c1_extra extra;
+    struct c1 *c1 = NULL;
 
-    test_document_proof(&doc, 1, one);
-    test_document_proof(&doc, 2, two);
-    ck_assert_mem_ne(one, two, PROOF_BYTES);
-    ck_assert_str_eq((char *)one, "proofd-test seed=9 partition=1/3");
-    ck_assert_int_lt(proof_decode(&proof, one, &err), 0);
-}
-END_TEST
-
-START_TEST(test_document_read__notices_one_page_of_another)
-{
-    const struct test_document doc = {.partitions = 3, .seed = 9},
-                               other = {.partitions = 3, .seed = 8};
-    struct test_document found;
-    struct assignment w, page;
-    uint32_t partition = 0;
-    char *memory = aligned_alloc(4096, 8 * 4096);
-
-    test_document_place(memory, 3 * 4096, memory + 3 * 4096, 5 * 4096, &w);
-    test_document_fill(&doc, 2, &w);
-    ck_assert_int_eq(test_document_read_witness(&w, &found, &partition, &err), 0);
-    ck_assert_int_eq(test_document_read_evaluation(&w, &found, &partition, &err), 0);
-    ck_assert_uint_eq(found.seed, 9);
-    ck_assert_uint_eq(partition, 2);
-    test_document_place(memory + 7 * 4096, 4096, NULL, 0, &page);
-    test_document_fill(&other, 2, &page);
-    ck_assert_int_eq(test_document_read_witness(&w, &found, &partition, &err), 0);
-    ck_assert_int_eq(test_document_read_evaluation(&w, &found, &partition, &err), -EIO);
-    ck_assert_str_eq(err.text, "evaluation: page 4 is not of seed 9 partition 2");
-    free(memory);
+    ck_assert_int_eq(c1_reader_create(C1_CHECK_STRICT, NULL, &r), 0);
+    ck_assert_int_eq(c1_reader_feed(r, text, text_len, &err), -EBADMSG);
+    c1_reader_destroy(r);
+    test_documents_allow();
+    for (size_t step = 1; step <= text_len; step += 5) {
+        ck_assert_int_eq(c1_reader_create(C1_CHECK_STRICT, NULL, &r), 0);
+        for (size_t at = 0; at < text_len; at += step)
+            ck_assert_int_eq(c1_reader_feed(r, text + at, min_size(step, text_len - at), &err), 0);
+        ck_assert_int_eq(c1_reader_finish(r, &c1, &extra, &err), 0);
+        ck_assert_ptr_nonnull(c1_test_document(c1));
+        ck_assert_uint_eq(c1_partitions(c1), 7);
+        ck_assert_mem_eq(c1_bincode(c1, &len), text, text_len);
+        ck_assert_uint_eq(len, text_len);
+        c1_destroy(c1);
+        c1_reader_destroy(r);
+    }
+    ck_assert_int_eq(c1_reader_create(C1_CHECK_STRICT, NULL, &r), 0);
+    ck_assert_int_eq(c1_reader_feed(r, "{\"proofd-test\":", 15, &err), 0);
+    memset(text, ' ', sizeof(text));
+    ck_assert_int_eq(c1_reader_feed(r, text, sizeof(text), &err), -EBADMSG);
+    c1_reader_destroy(r);
+    ck_assert_int_eq(
+        c1_read_file(c1_path("2KiB-sealed", "c1.json"), C1_CHECK_FORM, NULL, &c1, &extra, &err), 0);
+    ck_assert_ptr_null(c1_test_document(c1));
+    c1_destroy(c1);
+    ck_assert_int_eq(c1_reader_create(C1_CHECK_STRICT, NULL, &r), 0);
+    ck_assert_int_eq(c1_reader_feed(r, " {\n", 3, &err), 0);
+    ck_assert_int_eq(c1_reader_finish(r, &c1, &extra, &err), -EBADMSG);
+    c1_reader_destroy(r);
 }
 END_TEST
 
@@ -119,9 +124,8 @@ int main(void)
 
     tcase_add_test(tc, test_document_parse__what_it_writes);
     tcase_add_loop_test(tc, test_document_parse__refuses_anything_else, 0, ARRAY_LEN(wrong));
-    tcase_add_test(tc, test_document_begins__with_its_key);
-    tcase_add_test(tc, test_document_proof__is_no_proof);
-    tcase_add_test(tc, test_document_read__notices_one_page_of_another);
+    tcase_add_test(tc, test_document_match__by_the_first_key);
+    tcase_add_test(tc, c1_reader__takes_them_where_they_are_allowed);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }

@@ -1,4 +1,4 @@
-#include "daemon/test_document.h"
+#include "numa/circuit/test_document.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,12 +8,21 @@
 #include "numa/circuit/json.h"
 
 #define KEY "proofd-test"
-#define PAGE 4096
-#define MARK UINT64_C(0x747365742d64666f) /* of a page that test_document_fill wrote */
 
-/* ---- the document ---- */
+static bool allowed;
 
-bool test_document_begins(const void *text, size_t len)
+void test_documents_allow(void)
+{
+    allowed = true;
+}
+
+bool test_documents_allowed(void)
+{
+    return allowed;
+}
+
+/* White space may stand at the start and behind the brace. */
+enum test_document_match test_document_match(const void *text, size_t len)
 {
     static const char begin[] = "{\"" KEY "\"";
     const char *p = text;
@@ -22,10 +31,10 @@ bool test_document_begins(const void *text, size_t len)
     for (size_t i = 0; i < len && begin[matched]; i++) {
         if (p[i] == begin[matched])
             matched++;
-        else if (matched > 1 || !strchr(" \t\r\n", p[i]) || !p[i])
-            return false;
+        else if (matched > 1 || !p[i] || !strchr(" \t\r\n", p[i]))
+            return TEST_DOCUMENT_NO;
     }
-    return !begin[matched];
+    return begin[matched] ? TEST_DOCUMENT_TOO_SHORT : TEST_DOCUMENT_YES;
 }
 
 struct parsing {
@@ -153,78 +162,4 @@ size_t test_document_format(const struct test_document *doc, char *out)
     return (size_t)snprintf(out, TEST_DOCUMENT_BYTES_MAX,
                             "{\"" KEY "\":{\"partitions\":%" PRIu32 ",\"seed\":%" PRIu64 "}}\n",
                             doc->partitions, doc->seed);
-}
-
-void test_document_proof(const struct test_document *doc, uint32_t partition,
-                         uint8_t out[PROOF_BYTES])
-{
-    memset(out, 0, PROOF_BYTES);
-    snprintf((char *)out, PROOF_BYTES, KEY " seed=%" PRIu64 " partition=%" PRIu32 "/%" PRIu32,
-             doc->seed, partition, doc->partitions);
-}
-
-/* ---- its work ---- */
-
-struct page_mark {
-    uint64_t mark, seed, page;
-    uint32_t partition, partitions;
-};
-
-_Static_assert(sizeof(struct page_mark) == sizeof(fr_t), "a mark in place of an element");
-
-void test_document_place(void *witness, size_t witness_bytes, void *evaluation,
-                         size_t evaluation_bytes, struct assignment *out)
-{
-    *out = (struct assignment){.inputs = witness,
-                               .n_inputs = (uint32_t)(witness_bytes / sizeof(fr_t)),
-                               .a = evaluation,
-                               .n_rows = evaluation_bytes / sizeof(fr_t)};
-}
-
-static void fill(const struct test_document *doc, uint32_t partition, fr_t *memory, size_t len)
-{
-    for (size_t i = 0; i * PAGE < len * sizeof(fr_t); i++) {
-        const struct page_mark mark = {MARK, doc->seed, i, partition, doc->partitions};
-        memcpy((char *)memory + i * PAGE, &mark, sizeof(mark));
-    }
-}
-
-void test_document_fill(const struct test_document *doc, uint32_t partition, struct assignment *w)
-{
-    fill(doc, partition, w->inputs, w->n_inputs);
-    fill(doc, partition, w->a, w->n_rows);
-}
-
-static int read_marks(const fr_t *memory, size_t len, struct test_document *doc,
-                      uint32_t *partition, struct errmsg *err)
-{
-    struct page_mark first, mark;
-
-    if (len == 0)
-        return 0;
-    memcpy(&first, memory, sizeof(first));
-    for (size_t i = 0; i * PAGE < len * sizeof(fr_t); i++) {
-        memcpy(&mark, (const char *)memory + i * PAGE, sizeof(mark));
-        if (mark.mark != MARK || mark.seed != first.seed || mark.page != i ||
-            mark.partition != first.partition || mark.partitions != first.partitions)
-            return errmsg_set(err, -EIO, "page %zu is not of seed %" PRIu64 " partition %" PRIu32,
-                              i, first.seed, first.partition);
-    }
-    *doc = (struct test_document){.partitions = first.partitions, .seed = first.seed};
-    *partition = first.partition;
-    return 0;
-}
-
-int test_document_read_witness(const struct assignment *w, struct test_document *doc,
-                               uint32_t *partition, struct errmsg *err)
-{
-    int ret = read_marks(w->inputs, w->n_inputs, doc, partition, err);
-    return ret < 0 ? errmsg_prefix(err, ret, "witness") : 0;
-}
-
-int test_document_read_evaluation(const struct assignment *w, struct test_document *doc,
-                                  uint32_t *partition, struct errmsg *err)
-{
-    int ret = read_marks(w->a, w->n_rows, doc, partition, err);
-    return ret < 0 ? errmsg_prefix(err, ret, "evaluation") : 0;
 }
