@@ -113,11 +113,20 @@ static int copy_piece(struct text *t, size_t size, uint64_t offset, char **out, 
     return ret;
 }
 
+/* A reader may begin anywhere: tail -c +193. */
+static bool was_never_read(struct text *t)
+{
+    pthread_mutex_lock(&t->all->lock);
+    bool never = !t->bytes;
+    pthread_mutex_unlock(&t->all->lock);
+    return never;
+}
+
 void text_read(struct text *t, fuse_req_t req, size_t size, uint64_t offset)
 {
     char *piece = NULL;
     size_t len = 0;
-    int ret = offset == 0 ? refresh(t) : 0;
+    int ret = offset == 0 || was_never_read(t) ? refresh(t) : 0;
 
     if (ret == 0)
         ret = copy_piece(t, size, offset, &piece, &len);

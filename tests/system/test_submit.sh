@@ -94,6 +94,9 @@ for j in "$name" cp-p cp-a install cat append pieces tee dd-512 dd-4k dd-1M dd-1
 done
 refuse "mv has moved" test -e "$work/outside"
 
+same "a result is read from its middle" "$(tail -c +97 "$jobs/$name.proof.bin" | od -An -tx1 | tr -d ' \n')" \
+    "$(tail -c +193 "$jobs/$name.proof" | tr -d '\n')"
+
 # ---- temporary names are no jobs
 for t in .hidden draft.json~ x.swp x.swpx x.tmp x.part sedAbC123; do
     expect "writing $t" bash -c "echo rubbish >'$jobs/$t'"
