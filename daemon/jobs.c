@@ -355,6 +355,7 @@ static void recover_fields(struct job *job, const struct job_record *r)
     job->mode = r->mode;
     job->priority = (uint8_t)r->priority;
     job->proof = seal_proof_by_id(r->proof_id);
+    job->test = r->test;
     job->partitions = r->partitions;
     job->partitions_done = r->partitions_done;
     job->node = r->node;

@@ -68,6 +68,7 @@ struct job {
     bool named_in_table; /* jobs_find and jobs_list show it */
     bool gone;           /* has left the table, or is about to: nothing may change it any more */
     bool insecure;
+    bool test; /* proves nothing */
     bool proof_lost; /* done, but the disk has damaged the proof and the journal */
     bool has_file;   /* guarded by spool->lock: the directory and c1 have been made */
 };

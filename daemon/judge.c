@@ -126,6 +126,7 @@ static int describe(const struct c1 *c1, const struct c1_extra *extra, struct jo
     r->state = JOB_QUEUED;
     r->node = -1;
     r->proof_id = c1_seal_proof(c1)->id;
+    r->test = c1_test_document(c1) != NULL;
     r->partitions = c1_partitions(c1);
     r->decoded_bytes = len;
     c1_content_id(c1, r->content_id);
@@ -287,6 +288,7 @@ static uint64_t commit(struct jobs *jobs, struct job *job, const struct job_reco
     job->stray_record = false;
     job->accepted_ns = r->accepted_ns;
     job->proof = seal_proof_by_id(r->proof_id);
+    job->test = r->test;
     job->partitions = r->partitions;
     memcpy(job->content_id, r->content_id, DIGEST_BYTES);
     free(job->ready);

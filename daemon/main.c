@@ -73,6 +73,8 @@ static int admit(void *ctx, const struct c1 *c1, struct errmsg *err)
     const struct sector_size *size = c1_size(c1);
     struct srs_look look;
 
+    if (c1_test_document(c1)) /* for a simulated device, or it would not have been read */
+        return 0;
     int ret = params_watch_look(sv->params, size, &look, err);
     if (ret != -ENOENT && ret != -EBADMSG) /* any other trouble may pass: the job waits */
         return sched_refuses(sv->sched, size, err) ? -EINVAL : 0;
@@ -593,6 +595,8 @@ static enum exit_status serve(struct service *sv)
     enum exit_status status = EXIT_FAULT;
 
     log_set_level(sv->config.log_level);
+    if (sv->config.simulate[0])
+        test_documents_allow();
     int ret = build(sv, &err);
     if (ret == 0) {
         log_params(sv);

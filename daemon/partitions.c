@@ -247,9 +247,9 @@ struct parameters {
 
 static struct parameters ask_parameters(struct jobs *jobs, const struct job *job)
 {
-    struct parameters p = {.any = !jobs->opt.params};
+    struct parameters p = {.any = !jobs->opt.params || job->test};
 
-    if (jobs->opt.params)
+    if (!p.any)
         p.known = jobs->opt.params(jobs->opt.ctx, job->proof->size, p.vk_digest) == 0;
     return p;
 }

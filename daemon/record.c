@@ -97,11 +97,13 @@ static uint32_t get_below(struct cursor *c, uint32_t limit)
 #define FLAG_INSECURE 1u
 #define FLAG_SECTOR_NUMBER 2u
 #define FLAG_PROVER_ID 4u
+#define FLAG_TEST 8u
+#define FLAGS_END 16u
 
 static uint32_t record_flags(const struct job_record *r)
 {
     return (r->insecure ? FLAG_INSECURE : 0) | (r->has_sector_number ? FLAG_SECTOR_NUMBER : 0) |
-           (r->has_prover_id ? FLAG_PROVER_ID : 0);
+           (r->has_prover_id ? FLAG_PROVER_ID : 0) | (r->test ? FLAG_TEST : 0);
 }
 
 size_t job_record_encode(uint8_t out[JOB_RECORD_MAX], const struct job_record *r)
@@ -177,15 +179,23 @@ static uint32_t get_words(struct cursor *c, struct job_record *r)
     r->mode = get_below(c, 010000);
     r->state = (enum job_state)get_below(c, JOB_STATES);
     r->priority = (enum job_priority)get_below(c, JOB_PRIORITIES);
-    uint32_t flags = get_below(c, 8);
+    uint32_t flags = get_below(c, FLAGS_END);
     r->insecure = flags & FLAG_INSECURE;
     r->has_sector_number = flags & FLAG_SECTOR_NUMBER;
     r->has_prover_id = flags & FLAG_PROVER_ID;
+    r->test = flags & FLAG_TEST;
     r->proof_id = get_below(c, SEAL_PROOFS);
     r->partitions = get_u32(c);
     r->partitions_done = get_u32(c);
     r->node = (int32_t)get_u32(c);
     return get_below(c, JOB_NAME_MAX + 1);
+}
+
+static bool partitions_make_sense(const struct job_record *r, const struct seal_proof *proof)
+{
+    if (r->test)
+        return r->partitions > 0 && r->partitions <= TEST_DOCUMENT_PARTITIONS_MAX;
+    return r->partitions == seal_proof_partitions(proof);
 }
 
 static bool record_makes_sense(const struct job_record *r)
@@ -196,7 +206,7 @@ static bool record_makes_sense(const struct job_record *r)
         return false;
     if (r->id == 0 || r->id >= JOB_ID_END || r->named >= JOB_ID_END)
         return false;
-    return proof && r->partitions == seal_proof_partitions(proof) &&
+    return proof && partitions_make_sense(r, proof) &&
            r->partitions_done <= r->partitions &&
            (r->state != JOB_DONE || r->partitions_done == r->partitions);
 }

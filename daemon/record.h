@@ -31,6 +31,7 @@ struct job_record {
     uint8_t content_id[DIGEST_BYTES];
     uint8_t comm_r[DIGEST_BYTES], comm_d[DIGEST_BYTES], replica_id[DIGEST_BYTES];
     uint8_t public_inputs[DIGEST_BYTES]; /* SHA-256 over those of all partitions */
+    bool test; /* of the test kind: it has no more partitions than it asks for, and proves nothing */
     bool has_sector_number, has_prover_id;
     uint64_t sector_number;
     uint8_t prover_id[DIGEST_BYTES];

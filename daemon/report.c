@@ -100,7 +100,7 @@ static void print_what(FILE *f, const struct job_record *r)
     print_member(f, "name", r->name);
     fprintf(f, "  \"job\": %" PRIu64 ",\n", r->id);
     print_member(f, "state", job_state_name(r->state));
-    print_member(f, "proof_type", proof ? proof->name : "unknown");
+    print_member(f, "proof_type", r->test ? "proofd-test" : proof ? proof->name : "unknown");
     print_sector(f, r);
     print_digest(f, "replica_id", r->replica_id);
     print_digest(f, "comm_r", r->comm_r);

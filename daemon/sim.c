@@ -454,6 +454,8 @@ int sim_create(const char *path, struct sim **out, struct errmsg *err)
     sim->tickets = 2;
     sim->devices = 1;
     int ret = read_file(sim, path, err);
+    if (sim->seed == 0)
+        sim->seed = (double)((uint32_t)time(NULL) ^ (uint32_t)getpid() << 8);
     if (ret == 0) {
         ret = check(sim, err);
         if (ret < 0)

@@ -91,7 +91,7 @@ static int on_number(void *ctx, const struct json_number *number, struct errmsg 
     if (p->expected == SEED)
         p->doc.seed = number->value;
     else if (number->value < 1 || number->value > TEST_DOCUMENT_PARTITIONS_MAX)
-        return bad(err, "less than 1 partition, or more than 1000");
+        return bad(err, "less than 1 partition, or more than 100");
     else
         p->doc.partitions = (uint32_t)number->value;
     return 0;

@@ -12,7 +12,7 @@
 #include "numa/base.h"
 
 #define TEST_DOCUMENT_BYTES_MAX 4096
-#define TEST_DOCUMENT_PARTITIONS_MAX 1000
+#define TEST_DOCUMENT_PARTITIONS_MAX 100
 
 struct test_document {
     uint32_t partitions;

@@ -35,7 +35,7 @@ static const char *const wrong[] = {
     "{\"proofd-test\":{\"partitions\":1}}",
     "{\"proofd-test\":{\"seed\":1}}",
     "{\"proofd-test\":{\"partitions\":0,\"seed\":1}}",
-    "{\"proofd-test\":{\"partitions\":1001,\"seed\":1}}",
+    "{\"proofd-test\":{\"partitions\":101,\"seed\":1}}",
     "{\"proofd-test\":{\"partitions\":1,\"seed\":18446744073709551616}}",
     "{\"proofd-test\":{\"partitions\":1,\"seed\":-1}}",
     "{\"proofd-test\":{\"partitions\":1,\"seed\":\"\"}}",

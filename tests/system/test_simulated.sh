@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# The service on simulated devices, two logical nodes of them: order, pacing, memory in flight, faults of every kind, and true proofs
+# that were known beforehand. After each part nothing is in flight.
+. "$(dirname "$0")/lib.sh"
+real_engine
+cpus=$(nproc)
+[ "$cpus" -ge 2 ] && nodes="cpus:0 cpus:1" || nodes="cpus:0 cpus:0"
+
+simulate() { printf '%s\n' "$@" >"$work/sim"; }
+engines_up() { ! grep -q '^proofd_engine_up.* 0$' "$mnt/metrics"; }
+begin() {
+    start --nodes "$nodes" --simulate "$work/sim" "$@"
+    wait_for 30 engines_up
+}
+test_job() { echo "{\"proofd-test\":{\"partitions\":$2,\"seed\":$3}}" >"$jobs/$1"; }
+value() { awk -v k="$2" '$1 == k { print $2 }' "$mnt/$1"; }
+column() { awk -v s="$2" -v c="$3" '$1 == s { print $c }' "$mnt/nodes/$1/flight"; }
+both() { echo $(($("$1" 0 "${@:2}") + $("$1" 1 "${@:2}"))); }
+
+nothing_in_flight() {
+    local n s
+    for n in 0 1; do
+        for s in waiting synthesizing ready proving finishing; do
+            [ "$(column $n $s 2) $(column $n $s 3)" = "0 0" ] || return 1
+        done
+        [ "$(value nodes/$n/permits in_use) $(value nodes/$n/permits evaluation_parts_in_use)" = "0 0" ] || return 1
+        [ "$(value nodes/$n/permits bytes_in_use)" = 0 ] || return 1
+    done
+}
+is_idle() { expect "$1: nothing is in flight" wait_for 10 nothing_in_flight; }
+
+# ---- what it is, and that nobody else takes it
+refuse "a test document without a simulated device" "$proofd" --mount "$mnt" --store "$store" --simulate /nonexistent
+start
+refuse "no test document for a real engine" bash -c "echo '{\"proofd-test\":{\"partitions\":1,\"seed\":1}}' >'$jobs/t'"
+expect "stop" stop
+echo "start_mx = 1" >"$work/sim"
+refuse "an unknown key" "$proofd" --mount "$mnt" --store "$store" --simulate "$work/sim"
+
+# ---- one job, all the way
+simulate "synthesis_ms = 2" "start_ms = 10" "finish_ms = 5" "device = 1M"
+begin
+test_job a 10 7
+expect "a is done" ends a done
+same "its proof says what it is" "$(head -c 96 "$jobs/a.proof" | xxd -r -p 2>/dev/null | tr -d '\0' | cut -c1-38)" \
+    "$(command -v xxd >/dev/null && echo 'proofd-test seed=7 partition=0/10' | cut -c1-38)"
+same "it has ten partitions" "$(stat -c %s "$jobs/a.proof.bin")" 1920
+same "in order" "$(for i in $(seq 0 9); do tail -c +$((i * 192 + 1)) "$jobs/a.proof.bin" | head -c 40 | tr -d '\0'; echo; done)" \
+    "$(for i in $(seq 0 9); do echo "proofd-test seed=7 partition=$i/10"; done)"
+refuse "no verifier takes it" is_valid "$(c1 2KiB-sealed)" "$jobs/a.proof.bin"
+is_idle "one job"
+both_took() { [ "$(column 0 proving 4)" -gt 0 ] && [ "$(column 1 proving 4)" -gt 0 ]; }
+expect "both nodes took part" both_took
+like "gpus are shown" "$(cat "$mnt/gpus/0/status")" "kind simulated"
+same "bytes returned are all that were taken" "$(($(value nodes/0/permits bytes_returned_total) + $(value nodes/1/permits bytes_returned_total)))" \
+    $((10 * (65536 + 262144)))
+
+# ---- memory in flight does not depend on the queue
+for i in $(seq 1 6); do test_job "many$i" 50 "$i"; done
+for i in $(seq 1 6); do expect "many$i is done" ends "many$i" done 60; done
+for n in 0 1; do
+    same "node $n never had more than its permits" "$(($(value nodes/$n/permits peak) <= $(value nodes/$n/permits permits)))" 1
+    same "nor more bytes" "$(($(value nodes/$n/permits bytes_peak) <= 4 * 65536 + 3 * 262144))" 1
+done
+is_idle "many jobs"
+remove_all
+
+# ---- an urgent job does not wait for the queue
+test_job slow 100 1
+expect "slow is proving" wait_for 10 in_state slow proving
+echo critical >"$jobs/slow.priority" # and back: priorities reach what is in an engine
+echo low >"$jobs/slow.priority"
+test_job urgent 2 2
+echo critical >"$jobs/urgent.priority"
+expect "urgent is done" ends urgent done 10
+refuse "before slow" in_state slow done
+rm "$jobs/slow"
+is_idle "a cancelled job"
+remove_all
+expect "stop" stop
+
+# ---- faults of every kind: each job comes to one end, the service lives
+simulate "synthesis_jitter_ms = 2" "start_jitter_ms = 4" "finish_jitter_ms = 4" "stall_ms = 400" "device = 1M" \
+    "synthesis_error = 0.02" "synthesis_die = 0.005" "start_error = 0.02" "start_die = 0.01" "start_hang = 0.01" \
+    "finish_error = 0.02" "finish_die = 0.01" "finish_wrong = 0.1"
+begin
+for i in $(seq 1 8); do test_job "f$i" 10 "$i"; done
+has_final_state() { [ -e "$jobs/$1.proof" ] || [ -e "$jobs/$1.error" ]; }
+done_ones=0
+for i in $(seq 1 8); do
+    expect "f$i comes to an end" wait_for 120 has_final_state "f$i"
+    [ ! -e "$jobs/f$i.proof" ] || [ ! -e "$jobs/f$i.error" ] || fail "f$i has two ends"
+    [ ! -e "$jobs/f$i.proof" ] || done_ones=$((done_ones + 1))
+done
+same "most of them with a proof" "$((done_ones >= 4))" 1
+same "wrong proofs are none" "$(for i in $(seq 1 8); do
+    [ ! -e "$jobs/f$i.proof.bin" ] || for k in $(seq 0 9); do
+        tail -c +$((k * 192 + 1)) "$jobs/f$i.proof.bin" | head -c 40 | tr -d '\0' | grep -vx "proofd-test seed=$i partition=$k/10"
+    done
+done)" ""
+is_idle "faults"
+kill_front
+
+# ---- after a crash of the front only what is missing is proved again
+simulate "start_ms = 30"
+begin
+expect "what was left is done" wait_for 60 bash -c "! ls '$jobs' | grep -q . || true"
+remove_all
+test_job crash 40 5
+expect "crash is half done" wait_for 30 bash -c "grep -qE '^proving (1[0-9]|2[0-9])/' '$jobs/crash.status'"
+kill_front
+begin
+expect "crash is done" ends crash done 60
+same "without doing all of it again" "$(($(column 0 proving 4) + $(column 1 proving 4) < 35))" 1
+is_idle "a crash"
+expect "stop" stop
+
+# ---- a sector of 2 KiB, with its true proof known beforehand: the witness is made and the proof is verified
+mkdir "$work/true"
+"$build/tests/system/sim_learn" "$(c1 2KiB-sealed)" "$vectors/2KiB-sealed/proof-r3-s5.txt" "$work/true"
+simulate "proofs = $work/true" "finish_wrong = 0.4"
+begin --nodes "cpus:0" --permits 2
+expect "cp" cp "$(c1 2KiB-sealed)" "$jobs/true"
+expect "true is done" ends true done 120
+expect "true is valid" is_valid "$(c1 2KiB-sealed)" "$jobs/true.proof"
+expect "cp of one it does not know" cp "$(c1 2KiB-sparse)" "$jobs/unknown"
+expect "unknown fails" ends unknown failed 180
+like "and says why" "$(cat "$jobs/unknown.error")" "not given this proof"
+expect "stop" stop
+finish
