@@ -25,7 +25,8 @@
 #define Y_SHIFT 2
 #define BOUND_OF_BASE (1u << X_SHIFT)
 #define BOUND_MAX (1u << 28) /* three of them are below 2^30, so that factors stay below 2^31 p */
-/* Vectors that share an inversion: columns and scratch take 512 KiB, the points on their way as much again. */
+/* Vectors that share an inversion: columns and scratch take 256 KiB, the points on their way as much again. With twice as many the
+ * inversion would be felt less, but pages of 4 KiB, which are what a virtual machine may have, would not fit the TLB. */
 #define BATCH_G1 256
 #define BATCH_G2 128
 #define AHEAD 4
