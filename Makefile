@@ -1,4 +1,4 @@
-# proofd: one Makefile, no recursion. Targets: all check bench fuzz lint format install demo clean.
+# proofd: one Makefile, no recursion. Targets: all check check-files bench fuzz lint format install demo clean.
 # Variables: BUILD (object directory), SAN (sanitizers, as -fsanitize takes them), BLST_SRC (a blst source
 # tree), PREFIX, DESTDIR, V=1 (show commands), CFLAGS, LDFLAGS (added after ours).
 
@@ -65,7 +65,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-gpu bench-gpu gpu-tests gpu-benches check-unit check-system check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
+.PHONY: all cuda check check-gpu bench-gpu gpu-tests gpu-benches check-unit check-system check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -210,6 +210,12 @@ check-unit: unit-tests
 
 check-system: all system-helpers
 	@BUILD=$(BUILD) tests/run.sh system
+
+# The mount with every tool of doc/filesystem.md, and what files do on it.
+check-files:
+	@tests/lib/packages.sh files
+	@$(MAKE) --no-print-directory $(PARALLEL) all system-helpers
+	@BUILD=$(BUILD) tests/run.sh files
 
 # The same tests under sanitizers; PROOFD_QUICK leaves out, visibly, what would take these many minutes.
 # make SAN=address,undefined BUILD=build/asan check-sanitized; make SAN=thread BUILD=build/tsan check-threads

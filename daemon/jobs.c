@@ -544,6 +544,8 @@ void jobs_totals(struct jobs *jobs, struct jobs_totals *out)
 {
     pthread_mutex_lock(&jobs->lock);
     *out = jobs->totals;
+    out->places = jobs->opt.max_unfinished;
+    out->places_taken = places_taken(jobs);
     pthread_mutex_unlock(&jobs->lock);
     struct store_health health = store_health(jobs->store);
     out->set_aside = health.set_aside;

@@ -65,6 +65,7 @@ size_t jobs_list(struct jobs *jobs, uint64_t after, struct job_info *out, size_t
 struct jobs_totals {
     uint32_t by_state[JOB_STATES];
     uint64_t store_bytes;
+    uint32_t places, places_taken; /* max_unfinished, and how much of it is in use */
     /* Since the start; cancelled: removed after they were accepted. */
     uint64_t done_ever, failed_ever, refused_ever, cancelled_ever;
     uint32_t unsubmitted;            /* files that are no jobs */

@@ -220,6 +220,8 @@ void forget_unsubmitted(struct jobs *jobs);
 /* ---- upload.c ---- */
 /* With lock: another file may be received. */
 void spool_give_place_back(struct jobs *jobs, struct spool *s);
+/* With lock: of max_unfinished. */
+uint32_t places_taken(const struct jobs *jobs);
 /* With the spool's lock, all of them. */
 int spool_file(struct jobs *jobs, struct spool *s); /* makes s->fd be there */
 bool spool_gone(struct jobs *jobs, struct spool *s);

@@ -116,14 +116,18 @@ void spool_give_place_back(struct jobs *jobs, struct spool *s)
     s->place = PLACE_NONE;
 }
 
+uint32_t places_taken(const struct jobs *jobs)
+{
+    const uint32_t *n = jobs->totals.by_state;
+
+    return jobs->spools + n[JOB_QUEUED] + n[JOB_SYNTHESIZING] + n[JOB_PROVING];
+}
+
 /* With lock: takes a place for one more file that is received. */
 static int take_place(struct jobs *jobs, struct spool *s)
 {
-    const uint32_t *n = jobs->totals.by_state;
     bool temporary = job_name_is_temporary(s->job->name);
-    uint32_t taken = temporary
-                         ? jobs->temporary_spools
-                         : jobs->spools + n[JOB_QUEUED] + n[JOB_SYNTHESIZING] + n[JOB_PROVING];
+    uint32_t taken = temporary ? jobs->temporary_spools : places_taken(jobs);
 
     if (jobs->opt.max_unfinished && taken >= jobs->opt.max_unfinished)
         return -EAGAIN;

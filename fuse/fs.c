@@ -236,8 +236,13 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
         fuse_reply_err(req, errno);
         return;
     }
+    jobs_totals(fs->jobs, &totals);
+    if (totals.places) { /* `df -i` tells of the queue */
+        st.f_files = totals.places;
+        st.f_ffree = totals.places - min_size(totals.places, totals.places_taken);
+        st.f_favail = st.f_ffree;
+    }
     if (fs->max_store_bytes) {
-        jobs_totals(fs->jobs, &totals);
         uint64_t left =
             fs->max_store_bytes > totals.store_bytes ? fs->max_store_bytes - totals.store_bytes : 0;
         left /= st.f_frsize;
@@ -506,6 +511,21 @@ static int make_handle(fuse_req_t req, uint64_t ino, const struct fuse_file_info
     return *out ? 0 : -ENOMEM;
 }
 
+/* What does not change any more under this number, a job's file and its proof, goes through the page cache: so
+ * it can be mapped, which the kernel allows of nothing else here. */
+static bool is_constant(struct fs *fs, uint64_t ino)
+{
+    struct job_info info;
+    enum tree_kind kind;
+    uint64_t job;
+
+    if (!tree_ino_is_job(ino, &job, &kind) || jobs_get(fs->jobs, job, &info) < 0)
+        return false;
+    if (kind == TREE_C1)
+        return info.state >= JOB_QUEUED;
+    return kind == TREE_PROOF || kind == TREE_PROOF_BIN;
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct fs *fs = fs_of(req);
@@ -523,7 +543,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         return;
     }
     fi->fh = (uintptr_t)h;
-    fi->direct_io = 1;
+    fi->direct_io = for_writing(fi) || !is_constant(fs, ino);
     fi->nonseekable = h->kind == HANDLE_EVENTS;
     fi->noflush =
         1; /* nothing to say at a close, and no error for it when the service ends before */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs tests and sums them up. A test program speaks the plain line 'N passed, N failed, N skipped' itself, or is a Check
 # program (its closing line is read), or counts as one test by its exit status; 77 skips, and its last line says what the
-# machine lacks. Usage: run.sh unit|gpu|system ...
+# machine lacks. Usage: run.sh unit|gpu|system|files ...
 # ONLY="word word": what has one of the words in its name. TESTS_AT_ONCE=1: one after another.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -138,9 +138,9 @@ for kind in "$@"; do
             [ -x "$t" ] && [ -f "$t" ] && case $t in *.o | *.d) ;; *) run "gpu/$(basename "$t")" "$t" ;; esac
         done
         ;;
-    system)
-        for t in tests/system/test_*.sh; do
-            [ -f "$t" ] && run "system/$(basename "$t" .sh)" bash "$t"
+    system | files)
+        for t in tests/"$kind"/test_*.sh; do
+            [ -f "$t" ] && run "$kind/$(basename "$t" .sh)" bash "$t"
         done
         ;;
     esac

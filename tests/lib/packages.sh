@@ -1,19 +1,22 @@
 #!/bin/sh
-# Makes sure that Debian's packages for a purpose are there: build, demo, check or fuzz. Says which are missing; installs them as root
+# Makes sure that Debian's packages for a purpose are there: build, demo, check, files or fuzz. Says which are missing; installs them as root
 # (or in CI through sudo), otherwise prints the one line that does and fails. Elsewhere than on a Debian it only says
 # what is needed.
 set -eu
 build="gcc libc6-dev make pkg-config libfuse3-dev libnuma-dev libssl-dev libzstd-dev zlib1g-dev"
 demo="fuse3 inotify-tools"
 check="g++ check fuse3 inotify-tools zstd gzip rsync python3 jq procps psmisc attr"
+# Every tool of doc/filesystem.md.
+files="$check util-linux tar findutils grep sed less vim nano curl wget openssh-client openssh-sftp-server entr lsof"
 fuzz="clang libclang-rt-14-dev"
 
 case ${1:-} in
 build) want="$build" ;;
 demo) want="$build $demo" ;;
 check) want="$build $check" ;;
+files) want="$build $files" ;;
 fuzz) want="$build $check $fuzz" ;;
-*) echo "usage: packages.sh build|demo|check|fuzz" >&2; exit 2 ;;
+*) echo "usage: packages.sh build|demo|check|files|fuzz" >&2; exit 2 ;;
 esac
 # npm only fetches blst; who gives BLST_SRC, or has it already, needs none.
 if [ -z "${BLST_SRC:-}" ] && [ ! -e build/deps/blst/bindings/blst.h ] && ! command -v npm >/dev/null; then
