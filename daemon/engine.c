@@ -299,6 +299,7 @@ static int bind_here(struct engine *e, struct errmsg *err)
     const struct placement *where = &e->node->where;
     struct errmsg why;
 
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): find_node has set it */
     if (!e->node->bound)
         return 0;
     if (where->lost[0])
@@ -349,6 +350,7 @@ static void make_gpus(struct engine *e)
 
     /* As topology.h counts them. */
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): find_node has set it */
     for (size_t i = 0; i < e->node->gpus_len; i++) {
         const uint32_t number = e->node->gpus[i];
         if (number < ENGINE_GPUS_MAX && e->opt.without >> number & 1) {

@@ -272,6 +272,7 @@ static int choose_nodes(struct service *sv, struct errmsg *err)
 
     if (ret < 0)
         return errmsg_prefix(err, ret, "nodes");
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): success has set it */
     for (size_t i = 0; i < sv->nodes->len; i++)
         sv->node_ids[i] = sv->nodes->list[i].id;
     return 0;
@@ -344,6 +345,7 @@ static int make_sched(struct service *sv, struct errmsg *err)
         .supervisor = sv->supervisor,
         .engine_argv = sv->engine_argv,
         .nodes = sv->node_ids,
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): choose_nodes has set it */
         .nodes_len = sv->nodes->len,
         .params_stamp = stamp_params,
         .event = on_engine_event,

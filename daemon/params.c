@@ -215,6 +215,7 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
             return ret;
         *load_ms = now_ms() - start;
         log_info(log_str("msg", "parameters loaded"), log_str("size", size->name),
+                 /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): success has set it */
                  log_str("params", srs_trust_text(h->srs->trust)),
                  log_u64("ms", (uint64_t)*load_ms), log_str("file", h->srs->path));
     }

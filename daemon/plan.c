@@ -26,7 +26,7 @@ static double gib(uint64_t bytes)
 int plan_make(const struct plan_wish *wish, uint64_t limit_bytes, const char *limit_from,
               struct plan *out, struct errmsg *err)
 {
-    struct plan plan;
+    struct plan plan = {0};
 
     for (uint32_t permits = wish->permits; permits > 0; permits--) {
         lay_out(wish, permits, &plan);

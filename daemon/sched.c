@@ -1098,14 +1098,14 @@ void sched_engine_status(struct sched *s, size_t engine, struct engine_status *o
 bool sched_refuses(struct sched *s, const struct sector_size *size, struct errmsg *err)
 {
     size_t i = (size_t)(size - sector_sizes);
-    const struct link_hello *best = NULL; /* who comes nearest */
+    const struct link_hello *best = &s->shared.engines[0].hello; /* who comes nearest */
     bool refused = true;
 
     pthread_mutex_lock(&s->lock);
     for (size_t k = 0; k < s->shared.engines_len && refused; k++) {
         const struct link_hello *h = &s->shared.engines[k].hello;
         refused = h->needed_bytes[i] > h->limit_bytes;
-        if (!best || h->limit_bytes > best->limit_bytes)
+        if (h->limit_bytes > best->limit_bytes)
             best = h;
     }
     if (refused)

@@ -163,7 +163,7 @@ void sim_proof_name(const fr_t *inputs, size_t len, char out[SIM_NAME_BYTES])
 
     SHA256((const uint8_t *)inputs, len * sizeof(*inputs), digest);
     hex_encode(out, digest, sizeof(digest));
-    strcat(out, SUFFIX);
+    memcpy(out + 2 * sizeof(digest), SUFFIX, sizeof(SUFFIX));
 }
 
 static int read_proof(int dir, const char *name, struct known_proof *out)
