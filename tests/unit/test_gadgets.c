@@ -165,6 +165,17 @@ static void build_sha256_const(struct cs *cs, int len)
     sha256_bits(cs, bits, (size_t)len, digest);
 }
 
+/* A node of tree D over leaves that are bits already. */
+static void build_sha256_leaves(struct cs *cs, int arg)
+{
+    struct boolean bits[SHA256_BLOCK_BITS], digest[SHA256_DIGEST_BITS];
+
+    (void)arg;
+    new_bits(cs, bits, ARRAY_LEN(bits));
+    sha256_bits(cs, bits, ARRAY_LEN(bits), digest);
+    num_from_byte_bits(cs, digest);
+}
+
 static void build_sha256_node(struct cs *cs, int arg)
 {
     const struct num nodes[2] = {new_num(cs), new_num(cs)};
@@ -221,8 +232,8 @@ static void build_inclusion(struct cs *cs, int path)
     merkle_inclusion(cs, hash, &leaf, levels, n, &root);
 }
 
-/* The stand-alone circuit of the reference's tests: the root allocated late, and public. */
-static void build_public_root(struct cs *cs, int path)
+/* The stand-alone circuit of the reference's tests: the root is allocated late. */
+static struct num build_late_root(struct cs *cs, int path)
 {
     const enum merkle_hash hash = path == D6 ? MERKLE_SHA256 : MERKLE_POSEIDON;
     struct merkle_level levels[11];
@@ -232,6 +243,18 @@ static void build_public_root(struct cs *cs, int path)
     const struct num top = merkle_path(cs, hash, &leaf, levels, n);
     const struct num root = num_alloc(cs, &top.value);
     num_enforce_equal(cs, &top, &root);
+    return root;
+}
+
+static void build_private_root(struct cs *cs, int path)
+{
+    build_late_root(cs, path);
+}
+
+static void build_public_root(struct cs *cs, int path)
+{
+    const struct num root = build_late_root(cs, path);
+
     num_inputize(cs, &root);
 }
 
@@ -317,6 +340,7 @@ static const struct gadget {
      "f524aedf263115c772840279ff4e2a25ba8cd8c4cecef3de33dce1aaf2d7d9f4"},
     {"sha256 node", build_sha256_node, 0, 1, 45333, 45379,
      "e771b56028f22b3451fcaab5ef6498fa9b8e427cb77395cdfab5ba082fe0b7fd"},
+    {"sha256 of leaves in bits", build_sha256_leaves, 0, 1, 45341, 45387, NULL},
     {"inclusion tree D, 6", build_inclusion, D6, 2, 272012, 272294,
      "7f9a88423e8c4ba939e2300d6b03046fb5684b5db9731637b6c5c47df6e65d33"},
     {"inclusion 8-0-0, 2^6", build_inclusion, P800, 2, 1076, 1062,
@@ -333,11 +357,16 @@ static const struct gadget {
      "a6f7b68f853d599b1307562b90058e7b798038b01ab83d5a251ccfaf6233a7c8"},
     {"public root 8-0-0, 2^6", build_public_root, P800, 3, 1076, 1063, NULL},
     {"public root 8-2-0, 2^7", build_public_root, P820, 3, 1391, 1377, NULL},
+    {"public root 8-8-0, 2^9", build_public_root, P880, 3, 1613, 1593, NULL},
+    {"public root 8-8-2, 2^10", build_public_root, P882, 3, 1928, 1907, NULL},
     {"public root 2-0-0, 2^6", build_public_root, P200, 3, 1892, 1887, NULL},
     {"public root 4-0-0, 2^6", build_public_root, P400, 3, 1172, 1164, NULL},
     {"public root 8-4-2, 2^9", build_public_root, P842, 3, 1781, 1764, NULL},
     {"public root 8-2-4, 2^9", build_public_root, P824, 3, 1781, 1764, NULL},
     {"public root tree D, 2^6", build_public_root, D6, 3, 272012, 272295, NULL},
+    {"private root 2-0-0, 2^6", build_private_root, P200, 2, 1892, 1886, NULL},
+    {"private root 4-0-0, 2^6", build_private_root, P400, 2, 1172, 1163, NULL},
+    {"private root 8-0-0, 2^6", build_private_root, P800, 2, 1076, 1062, NULL},
     {"label, layer 1", build_label, 1, 1, 523605, 524125,
      "0bd51ab9f2ecefae0f47748037b9f0c653d491fd6508edd87189982a373b4170"},
     {"label, layer 2", build_label, 2, 1, 525653, 526173,

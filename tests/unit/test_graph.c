@@ -163,6 +163,10 @@ START_TEST(graph_parents__give_the_labels_of_the_reference)
          0x7b,
          API_1_1,
          {0x22ab81cf68c4676d, 0x7a77a82fc7c9c189, 0xc6c03d32c1e42d23, 0x0f777c18cc2c55bd}},
+        {128,
+         0x7b,
+         API_1_2,
+         {0x22ab81cf68c4676d, 0x7a77a82fc7c9c189, 0xc6c03d32c1e42d23, 0x0f777c18cc2c55bd}},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -178,7 +182,7 @@ START_TEST(graph_parents__give_the_labels_of_the_reference)
 END_TEST
 
 /* What the parent cache of the reference holds, hashed. */
-#define CACHES_SMALL 3
+#define CACHES_SMALL 4
 static const struct {
     uint32_t id;
     const char *name, *digest; /* NULL: too large to compute in a test */
@@ -189,7 +193,8 @@ static const struct {
      "840057702eea7652cf97e04306c30fe57174714d90de156a25eddd6075c25b97"},
     {6, "5eed212119fd91aa6220a27f31a8966444a9381842bceb3a1ea61525bd47a5b5",
      "03cd13565ded97c240a5f52e54295ad127bd0461b57904cb3a4d79b097bbecab"},
-    {1, "dcdabb0fbe4364bf0ac28b6a18c66de246409fa1a9020a00f33fb3e3053da6dc", NULL},
+    {1, "dcdabb0fbe4364bf0ac28b6a18c66de246409fa1a9020a00f33fb3e3053da6dc",
+     "a76604f2f59f2744c7151653bbb1d8596b6b57d295e6fa6c1f0c41d725b502ce"},
     {2, "2aa9c77c3e58259481351cc4be2079cc71e1c9af39700866545c043bfa30fb42", NULL},
     {7, "7ba215a1d2345774ab90b8cb1158d296e409d6068819d7b8c7baf0b25d63dc34", NULL},
     {3, "e1fa5d5b811ddbd118be3412c4a8c329156b8b8acc72632bca459455b5a05a13", NULL},
