@@ -1,6 +1,6 @@
 # proofd: one Makefile, no recursion. Targets: all check check-files bench fuzz lint format install demo clean.
 # Variables: BUILD (object directory), SAN (sanitizers, as -fsanitize takes them), BLST_SRC (a blst source
-# tree), PREFIX, DESTDIR, V=1 (show commands), CFLAGS, LDFLAGS (added after ours).
+# tree), PREFIX, DESTDIR, V=1 (show commands), CFLAGS, LDFLAGS (added after ours). CC (with CXX) may compile for another machine.
 
 CC ?= gcc
 CXX ?= g++
@@ -10,14 +10,18 @@ SAN ?=
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
 
-ARCH := $(shell uname -m)
+# What CC compiles for. Libraries of another machine's are where Debian puts them.
+TARGET := $(shell $(CC) -dumpmachine)
+ARCH := $(firstword $(subst -, ,$(TARGET)))
+CROSS := $(filter-out $(shell uname -m),$(ARCH))
+PKG_CONFIG ?= $(if $(CROSS),PKG_CONFIG_LIBDIR=/usr/lib/$(TARGET)/pkgconfig:/usr/share/pkgconfig )pkg-config
 BASELINE := $(if $(filter x86_64,$(ARCH)),-march=x86-64-v2)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $(if $(CI),-Werror)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 PKGS := fuse3 libcrypto libzstd zlib numa
-PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-PKG_LIBS = $(shell pkg-config --libs $(PKGS) 2>/dev/null)
-CHECK_LIBS = $(shell pkg-config --libs check)
+PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS = $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
+CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
 
 # blst: outside our tree, pinned by checksum (tests/lib/get-blst.sh), built once for a BUILD directory.
 BLST_SRC ?=
@@ -33,7 +37,7 @@ LIBS = $(BLST_LIB) $(PKG_LIBS) -lpthread -lm
 
 # CUDA: one shared object, opened at run time by gpu/backend_cuda.c. CUDA_ARCHS: compute capabilities without the dot, or `all`;
 # PTX of the last one serves later chips.
-NVCC ?= $(shell command -v nvcc)
+NVCC ?= $(if $(CROSS),,$(shell command -v nvcc))
 CUDA_ARCHS ?= 90
 CUDA_ALL_ARCHS := 80 86 89 90 100 120
 CUDA_ARCH_LIST := $(if $(filter all,$(CUDA_ARCHS)),$(CUDA_ALL_ARCHS),$(CUDA_ARCHS))
@@ -149,7 +153,7 @@ $(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.o $(CUDA_OBJS) $(TEST_LIB) $(LIB) $(B
 	$(say)
 	$(Q)$(NVCC) $(NVCCFLAGS) $(filter %.o,$^) $(TEST_LIB) $(LIB) $(BLST_LIB) -o $@ $(GPU_TEST_LIBS)
 
-GPU_TEST_LIBS = -Xlinker -Bstatic $(shell pkg-config --libs-only-l check | sed 's/-lcheck_pic/-lcheck/') -lcrypto -lzstd -lz \
+GPU_TEST_LIBS = -Xlinker -Bstatic $(shell $(PKG_CONFIG) --libs-only-l check | sed 's/-lcheck_pic/-lcheck/') -lcrypto -lzstd -lz \
 	-lnuma -Xlinker -Bdynamic -lm -lpthread -lrt -ldl
 
 # C code that the object needs too, compiled once more as position-independent code; the object keeps it all to itself.

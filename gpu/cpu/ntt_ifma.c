@@ -245,20 +245,6 @@ void ntt_phase_one_ifma(void *ctx, size_t item, unsigned thread)
     (void)thread;
 }
 
-/* Writes eight neighbouring elements; past the caches, where they are whole lines: nobody reads them soon. */
-static inline void store_elements(fr_t *out, const struct fr8 *x)
-{
-    struct fr8_words words = fr8_to_words(x);
-    __m512i rows[4];
-
-    fr8_words_to_rows(rows, &words);
-    for (size_t i = 0; i < 4; i++)
-        if ((uintptr_t)out % 64 == 0)
-            _mm512_stream_si512((__m512i *)(void *)out + i, rows[i]);
-        else
-            _mm512_storeu_si512(out + 2 * i, rows[i]);
-}
-
 void ntt_phase_two_ifma(void *ctx, size_t item, unsigned thread)
 {
     (void)ctx;
