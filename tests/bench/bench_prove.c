@@ -1,6 +1,6 @@
 /*
  * A whole proof of 2 KiB with the parameters loaded: witness, transforms, sums, and what each takes. Where the reference
- * program is at hand ($C2_REFERENCE, or c2-reference in the PATH) it proves the same in turn, and the ratio is printed.
+ * program is at hand (tests/lib/find-reference.sh) it proves the same in turn, and the ratio is printed.
  *
  * bench_prove [PARAMS-DIR [THREADS]]; the parameters of 2 KiB are made there (default $BUILD/params) where they are missing.
  */
@@ -59,10 +59,26 @@ struct timed {
     struct backend *inner;
 };
 
+/* It has the scratch memory of the outer one, as an engine's backend has it: one piece for all. */
+static struct backend *inner_of(struct backend *be)
+{
+    struct backend *inner = ((struct timed *)be)->inner;
+
+    inner->scratch = be->scratch;
+    return inner;
+}
+
+static size_t timed_msm_scratch_bytes(const struct backend *be, size_t len)
+{
+    const struct backend *inner = ((const struct timed *)be)->inner;
+
+    return inner->ops->msm_scratch_bytes(inner, len);
+}
+
 static int timed_ntt(struct backend *be, fr_t *v, uint32_t log2_len, enum ntt_kind kind,
                      struct errmsg *err)
 {
-    struct backend *inner = ((struct timed *)be)->inner;
+    struct backend *inner = inner_of(be);
     struct times start = now();
     int ret = inner->ops->ntt(inner, v, log2_len, kind, err);
 
@@ -73,7 +89,7 @@ static int timed_ntt(struct backend *be, fr_t *v, uint32_t log2_len, enum ntt_ki
 static int timed_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases,
                         const fr_t *scalars, size_t len, struct errmsg *err)
 {
-    struct backend *inner = ((struct timed *)be)->inner;
+    struct backend *inner = inner_of(be);
     struct times start = now();
     int ret = inner->ops->msm_g1(inner, out, bases, scalars, len, err);
 
@@ -84,7 +100,7 @@ static int timed_msm_g1(struct backend *be, g1_t *out, const g1_affine_t *bases,
 static int timed_sum_g1(struct backend *be, g1_t *out, const g1_affine_t *points,
                         const struct msm_terms *terms, struct errmsg *err)
 {
-    struct backend *inner = ((struct timed *)be)->inner;
+    struct backend *inner = inner_of(be);
     struct times start = now();
     int ret = inner->ops->sum_g1(inner, out, points, terms, err);
 
@@ -95,7 +111,7 @@ static int timed_sum_g1(struct backend *be, g1_t *out, const g1_affine_t *points
 static int timed_sum_g2(struct backend *be, g2_t *out, const g2_affine_t *points,
                         const struct msm_terms *terms, struct errmsg *err)
 {
-    struct backend *inner = ((struct timed *)be)->inner;
+    struct backend *inner = inner_of(be);
     struct times start = now();
     int ret = inner->ops->sum_g2(inner, out, points, terms, err);
 
@@ -104,6 +120,7 @@ static int timed_sum_g2(struct backend *be, g2_t *out, const g2_affine_t *points
 }
 
 static const struct backend_ops timed_ops = {.name = "timed",
+                                             .msm_scratch_bytes = timed_msm_scratch_bytes,
                                              .ntt = timed_ntt,
                                              .msm_g1 = timed_msm_g1,
                                              .takes_compact = true,
@@ -161,19 +178,16 @@ static void report(unsigned threads)
 /* Seconds that the reference program says it took, or 0 when it is not there. */
 static double reference_prove(const char *params)
 {
-    const char *program = getenv("C2_REFERENCE"), *dir = getenv("BUILD");
+    const char *build = getenv("BUILD");
     char path[VECTOR_PATH_MAX], command[8192], line[1024];
     double seconds = 0;
 
-    if (!program)
-        program = "c2-reference";
     if (!vector_find(path, VECTOR "/c1.json"))
         return 0;
     snprintf(command, sizeof(command),
-             "command -v %s >/dev/null && mkdir -p %s/reference && { %s import %s %s/reference && "
-             "%s prove %s/reference %s 3 5; } 2>&1",
-             program, dir ? dir : "build", program, path, dir ? dir : "build", program,
-             dir ? dir : "build", params);
+             "program=$(tests/lib/find-reference.sh) && dir='%s/reference' && mkdir -p \"$dir\" && "
+             "\"$program\" import '%s' \"$dir\" && \"$program\" prove \"$dir\" '%s' 3 5 2>&1",
+             build ? build : "build", path, params);
     FILE *f = popen(command, "r");
     while (f && fgets(line, sizeof(line), f)) {
         const char *at = strstr(line, "proved in ");
@@ -197,7 +211,7 @@ static void report_reference(double seconds[BENCH_RUNS])
     qsort(seconds, BENCH_RUNS, sizeof(seconds[0]), by_value);
     double median = seconds[BENCH_RUNS / 2];
     if (median == 0) {
-        printf("no ratio: c2-reference is neither in $C2_REFERENCE nor in the PATH\n");
+        printf("no ratio: c2-reference is not at hand (tests/lib/find-reference.sh)\n");
         return;
     }
     printf("prove 2 KiB, reference, wall %.2f s (%.2f to %.2f): %.1f times ours\n", median,

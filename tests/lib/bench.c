@@ -91,13 +91,22 @@ void bench_calibrate(void)
     fflush(stdout);
 }
 
-static void child(int pipe_fd, int (*body)(void *ctx), void *ctx)
+/* What a run does. */
+struct work {
+    int (*prepare)(void *ctx), (*body)(void *ctx);
+    void *ctx;
+};
+
+static void child(int pipe_fd, const struct work *w)
 {
     struct sample s;
+
+    if (w->prepare && w->prepare(w->ctx) != 0)
+        _exit(1);
     double before_mb = memory_mb("VmRSS:"), wall = now_ms(CLOCK_MONOTONIC);
     double cpu = now_ms(CLOCK_PROCESS_CPUTIME_ID);
 
-    if (body(ctx) != 0)
+    if (w->body(w->ctx) != 0)
         _exit(1);
     s.wall_ms = now_ms(CLOCK_MONOTONIC) - wall;
     s.cpu_ms = now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu;
@@ -105,7 +114,7 @@ static void child(int pipe_fd, int (*body)(void *ctx), void *ctx)
     _exit(write(pipe_fd, &s, sizeof(s)) == (ssize_t)sizeof(s) ? 0 : 1);
 }
 
-static struct sample run_once(const char *name, int (*body)(void *ctx), void *ctx)
+static struct sample run_once(const char *name, const struct work *w)
 {
     struct sample s;
     int fds[2], status = 1;
@@ -115,7 +124,7 @@ static struct sample run_once(const char *name, int (*body)(void *ctx), void *ct
         exit(1);
     pid_t pid = fork();
     if (pid == 0)
-        child(fds[1], body, ctx);
+        child(fds[1], w);
     close(fds[1]);
     if (pid < 0 || read(fds[0], &s, sizeof(s)) != (ssize_t)sizeof(s) ||
         waitpid(pid, &status, 0) != pid || status != 0) {
@@ -135,11 +144,18 @@ static int by_value(const void *a, const void *b)
 
 void bench_run(const char *name, int (*body)(void *ctx), void *ctx, double limit_ms)
 {
+    bench_run_prepared(name, NULL, body, ctx, limit_ms);
+}
+
+void bench_run_prepared(const char *name, int (*prepare)(void *ctx), int (*body)(void *ctx),
+                        void *ctx, double limit_ms)
+{
+    const struct work w = {prepare, body, ctx};
     double wall[BENCH_RUNS], cpu[BENCH_RUNS], mb[BENCH_RUNS];
     char limit[48] = "";
 
     for (int i = 0; i < BENCH_RUNS; i++) {
-        struct sample s = run_once(name, body, ctx);
+        struct sample s = run_once(name, &w);
         wall[i] = s.wall_ms, cpu[i] = s.cpu_ms, mb[i] = s.extra_mb;
     }
     qsort(wall, BENCH_RUNS, sizeof(wall[0]), by_value);
