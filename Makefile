@@ -66,10 +66,10 @@ UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c)) \
 	$(patsubst %.cc,$(BUILD)/%,$(wildcard tests/unit/test_*.cc))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(wildcard tests/unit/test_*.cc))
 BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
-SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c))
+SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c doc/examples/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-gpu bench-gpu gpu-tests gpu-benches check-unit check-system check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
+.PHONY: all cuda check check-gpu check-vm bench-gpu gpu-tests gpu-benches check-unit check-system check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -144,6 +144,11 @@ $(BUILD)/tests/system/%: $(BUILD)/tests/system/%.o $(TEST_LIB) $(LIB) $(BLST_LIB
 	$(say)
 	$(link) $(LIBS)
 
+# Examples stand alone: without our libraries.
+$(BUILD)/doc/examples/%: $(BUILD)/doc/examples/%.o
+	$(say)
+	$(link)
+
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 	$(say)
 	$(link) $(LIBS)
@@ -206,6 +211,12 @@ gpu-benches: $(GPU_BENCHES)
 check-gpu: gpu-tests
 	@BUILD=$(BUILD) tests/run.sh gpu
 
+# The device on a real kernel, in a virtual machine: minutes without acceleration.
+check-vm:
+	@tests/lib/packages.sh vm
+	@$(MAKE) --no-print-directory $(PARALLEL) all system-helpers
+	@BUILD=$(BUILD) tests/vm/run.sh
+
 bench-gpu: gpu-benches
 	@set -e; for b in $(GPU_BENCHES); do $$b; done
 
@@ -228,7 +239,7 @@ check-sanitized:
 	@PROOFD_QUICK=1 BUILD=$(BUILD) tests/run.sh unit system
 
 THREADED := unit/test_compact unit/test_circuit unit/test_workers unit/test_slots unit/test_pipeline unit/test_ground unit/test_log unit/test_jobs unit/test_upload batch_add backend_cuda unit/test_msm unit/test_ntt unit/test_sched supervise unit/test_tree c1_reader unit/test_witness subgroup srs_file unit/test_qap \
-	unit/test_intake system/test_submit system/test_queue system/test_hostile system/test_mount system/test_user system/test_watch
+	unit/test_intake unit/test_device system/test_submit system/test_queue system/test_hostile system/test_mount system/test_user system/test_watch
 check-threads:
 	@$(MAKE) --no-print-directory $(PARALLEL) all unit-tests system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) ONLY="$(THREADED)" tests/run.sh unit system
@@ -259,12 +270,14 @@ $(BUILD)/lint/%.o: %.c | $(BLST)/bindings/blst.h
 # The engine goes beside proofd, which looks for it there.
 INSTALL ?= install
 install: all
-	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin sbin share/man/man1 share/man/man5 share/man/man8)
+	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin sbin share/man/man1 share/man/man4 share/man/man5 share/man/man8 include/proofd)
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofctl $(DESTDIR)$(PREFIX)/bin/
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofd $(BUILD)/proofd-engine $(DESTDIR)$(PREFIX)/sbin/
 	$(Q)$(if $(wildcard $(CUDA_LIB)),$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/proofd && \
 		$(INSTALL) -m 755 $(CUDA_LIB) $(DESTDIR)$(PREFIX)/lib/proofd/)
 	$(Q)$(INSTALL) -m 644 doc/man/proofctl.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	$(Q)$(INSTALL) -m 644 fuse/abi.h $(DESTDIR)$(PREFIX)/include/proofd/
+	$(Q)$(INSTALL) -m 644 doc/man/proof.4 $(DESTDIR)$(PREFIX)/share/man/man4/
 	$(Q)$(INSTALL) -m 644 doc/man/proofd.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)$(INSTALL) -m 644 doc/man/proofd.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 

@@ -31,6 +31,8 @@ static const struct option options[] = {
      "where the mount goes; made if absent"},
     {"store", OPTION_PATH, offsetof(struct config, store), "/var/lib/proofd", 0, 0, "DIR",
      "jobs on disk; made if absent, outside the mount"},
+    {"device", OPTION_WORDS, offsetof(struct config, device), "proof", 0, 0, "NAME|none",
+     "the character device, in /dev, where the kernel has CUSE and lets us; none: without one"},
     {"params", OPTION_PATH, offsetof(struct config, params), "", 0, 0, "DIR",
      "Groth16 parameters; empty: $FIL_PROOFS_PARAMETER_CACHE or "
      "/var/tmp/filecoin-proof-parameters,\n"

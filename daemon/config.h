@@ -17,11 +17,13 @@
 #include "daemon/log.h"
 
 #define CONFIG_PATH_MAX 1024                   /* bytes of a path option, NUL included */
+#define CONFIG_DEVICE_MAX 32                   /* bytes of a device name */
 #define CONFIG_FILE_DEFAULT "/etc/proofd.conf" /* read when it is there and --config is not given */
 
 struct config {
     char mount[CONFIG_PATH_MAX];
     char store[CONFIG_PATH_MAX];
+    char device[CONFIG_PATH_MAX];   /* name in /dev, or none */
     char params[CONFIG_PATH_MAX];   /* empty: the search order of srs_find */
     char engine[CONFIG_PATH_MAX];   /* empty: proofd-engine beside proofd */
     char nodes[CONFIG_PATH_MAX];    /* as nodes.h has it; empty: every NUMA node with CPUs */

@@ -40,12 +40,26 @@ static int check_gpus(const struct config *cfg, struct errmsg *err)
     return errmsg_set(err, -EINVAL, "gpus: '%s' is neither auto nor none", cfg->gpus);
 }
 
+static int check_device(const struct config *cfg, struct errmsg *err)
+{
+    const char *name = cfg->device;
+
+    if (*name && strlen(name) <= CONFIG_DEVICE_MAX && *name != '.' &&
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+            strlen(name))
+        return 0;
+    return errmsg_set(err, -EINVAL, "device: '%s' is neither none nor a name for a node in /dev",
+                      name);
+}
+
 int config_check(const struct config *cfg, struct errmsg *err)
 {
     int ret = check_paths(cfg, err);
 
     if (ret == 0)
         ret = check_nodes(cfg, err);
+    if (ret == 0)
+        ret = check_device(cfg, err);
     return ret < 0 ? ret : check_gpus(cfg, err);
 }
 

@@ -29,6 +29,7 @@
 #include "daemon/status.h"
 #include "daemon/supervise.h"
 #include "daemon/version.h"
+#include "fuse/device.h"
 #include "fuse/fs.h"
 #include "gpu/trusted.h"
 #include "numa/workers.h"
@@ -60,6 +61,8 @@ struct service {
     struct tree *tree;
     struct fs *mount;
     _Atomic(struct fs *) fs; /* the same, once it shows something */
+    struct device *cuse;
+    _Atomic(struct device *) device; /* the same, while it serves */
     struct status_source source;
 };
 
@@ -140,6 +143,7 @@ static void on_job_changed(void *ctx, const struct job_info *info, enum job_stat
     if (sv->sched)
         sched_wake(sv->sched);
     fs_job_changed(atomic_load(&sv->fs), info, was, gone);
+    device_job_changed(atomic_load(&sv->device), info, was, gone);
 }
 
 static void on_engine_event(void *ctx, const char *text)
@@ -149,6 +153,7 @@ static void on_engine_event(void *ctx, const char *text)
 
     if (fs)
         fs_event(fs, text);
+    device_event(atomic_load(&sv->device), text);
 }
 
 static void on_spawner_lost(void *ctx)
@@ -158,6 +163,19 @@ static void on_spawner_lost(void *ctx)
 
     if (write(sv->lost_fd, &one, sizeof(one)) < 0)
         log_err(log_str("msg", "cannot wake the main thread"), log_str("error", strerror(errno)));
+}
+
+static void on_device_room(void *ctx)
+{
+    fs_room(atomic_load(&((struct service *)ctx)->fs));
+}
+
+static void on_device_lost(void *ctx)
+{
+    const struct service *sv = ctx;
+
+    log_err(log_str("msg", "the kernel has taken the device away; a restart brings it back"),
+            log_str("device", sv->config.device));
 }
 
 static void on_fs_warning(void *ctx, const char *text)
@@ -421,6 +439,37 @@ static int serve_mount(struct service *sv, struct errmsg *err)
     return fs_start(sv->mount, err);
 }
 
+/* Without it everything else runs. */
+static void serve_device(struct service *sv)
+{
+    const struct device_options opt = {.name = sv->config.device,
+                                       .fd = -1,
+                                       .jobs = sv->jobs,
+                                       .users = fs_users(sv->mount),
+                                       .max_unfinished = (uint32_t)sv->config.max_unfinished,
+                                       .room = on_device_room,
+                                       .lost = on_device_lost,
+                                       .ctx = sv};
+    struct errmsg err = {""};
+    int ret;
+
+    if (strcmp(sv->config.device, "none") == 0)
+        return;
+    ret = device_create(&opt, &sv->cuse, &err);
+    if (ret == 0) {
+        atomic_store(&sv->device, sv->cuse);
+        ret = device_start(sv->cuse, &err);
+    }
+    if (ret == 0) {
+        log_info(log_str("msg", "device ready"), log_str("device", sv->config.device));
+        return;
+    }
+    log_warn(log_str("msg", "no device; the mount has all that it has"), log_str("device", sv->config.device),
+             log_str("error", err.text));
+    atomic_store(&sv->device, NULL);
+    device_stop(sv->cuse);
+}
+
 static int64_t now_ms(void)
 {
     struct timespec t;
@@ -497,6 +546,8 @@ static int build_parts(struct service *sv, struct errmsg *err)
         ret = make_tree(sv, err);
     if (ret == 0)
         ret = serve_mount(sv, err);
+    if (ret == 0)
+        serve_device(sv);
     return ret == 0 ? sched_start(sv->sched, err) : ret;
 }
 
@@ -517,10 +568,13 @@ static void take_down(struct service *sv)
 {
     struct fs *fs = atomic_load(&sv->fs);
 
+    device_stop(sv->cuse);
     if (fs)
         fs_stop(fs);
     sched_stop(sv->sched);
     atomic_store(&sv->fs, NULL);
+    atomic_store(&sv->device, NULL);
+    device_destroy(sv->cuse);
     fs_destroy(sv->mount);
     tree_destroy(sv->tree);
     jobs_close(sv->jobs);

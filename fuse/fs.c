@@ -700,6 +700,17 @@ void fs_job_changed(struct fs *fs, const struct job_info *info, enum job_state w
     writers_room(fs->writers);
 }
 
+struct users *fs_users(struct fs *fs)
+{
+    return fs->users;
+}
+
+void fs_room(struct fs *fs)
+{
+    if (fs)
+        writers_room(fs->writers);
+}
+
 void fs_event(struct fs *fs, const char *text)
 {
     if (fs)

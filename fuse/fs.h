@@ -54,6 +54,11 @@ void fs_destroy(struct fs *fs);
 /* For jobs_options.changed: any thread, does not block. With fs == NULL it does nothing. */
 void fs_job_changed(struct fs *fs, const struct job_info *info, enum job_state was, bool gone);
 
+/* What the mount's users hold, to be shared with the device; there after fs_attach. */
+struct users *fs_users(struct fs *fs);
+/* A place in the queue has become free elsewhere. Any thread; NULL is fine. */
+void fs_room(struct fs *fs);
+
 /* A line for readers of `events` that is about no job: "engine node=0 started". No newline. */
 void fs_event(struct fs *fs, const char *text);
 

@@ -13,6 +13,7 @@
  *   probe truncate FILE BYTES  truncate(2), without an open file
  *   probe hold DIR PREFIX N    opens up to N new files DIR/PREFIX0... for writing, writes a byte to each, prints
  *                              how many there are and why there are not more, waits for the end of its input
+ *   probe polls FILE N         polls FILE N times while an epoll waits on it as well, so that each poll asks to be told
  *   probe read FILE N          opens FILE up to N times to read, says and waits likewise
  */
 #include <errno.h>
@@ -22,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -206,6 +208,21 @@ static int read_many(const char *path, int wanted)
     return say_how_many(n, wanted);
 }
 
+static int poll_often(const char *path, long times)
+{
+    struct epoll_event want = {.events = EPOLLIN | EPOLLET};
+    int fd = open(path, O_RDONLY), epoll = epoll_create1(0);
+
+    if (fd < 0 || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &want) < 0)
+        return say_errno();
+    for (long i = 0; i < times; i++) {
+        struct pollfd p = {fd, POLLIN, 0};
+        if (poll(&p, 1, 0) < 0)
+            return say_errno();
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 2 ? argv[1] : "";
@@ -228,6 +245,8 @@ int main(int argc, char **argv)
         return truncate_by_name(argv[2], atoi(argv[3]));
     if (argc == 5 && strcmp(what, "hold") == 0)
         return hold(argv[2], argv[3], atoi(argv[4]));
+    if (argc == 4 && strcmp(what, "polls") == 0)
+        return poll_often(argv[2], atol(argv[3]));
     if (argc == 4 && strcmp(what, "read") == 0)
         return read_many(argv[2], atoi(argv[3]));
     fprintf(stderr, "probe: see its source\n");

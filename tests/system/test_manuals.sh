@@ -38,16 +38,18 @@ for c in $commands; do
             sed -nE 's/^\.(Op )?Fl ([^ ]+).*/-\2/p' | sort -u)"
 done
 if command -v groff >/dev/null; then
-    for m in doc/man/*.[158]; do
+    for m in doc/man/*.[1-8]; do
         check "$m formats without a warning" "" "$(groff -mdoc -Tutf8 -ww -z "$m" 2>&1)"
     done
 fi
 
 make -s install NVCC= BUILD="$build" DESTDIR="$tmp" PREFIX=/usr >/dev/null 2>"$tmp/err" || cat "$tmp/err"
 check "files of make install" "usr/bin/proofctl
+usr/include/proofd/abi.h
 usr/sbin/proofd
 usr/sbin/proofd-engine
 usr/share/man/man1/proofctl.1
+usr/share/man/man4/proof.4
 usr/share/man/man5/proofd.conf.5
 usr/share/man/man8/proofd.8" "$(cd "$tmp" && find usr -type f | sort)"
 version=$("$build/proofd" --version | cut -d' ' -f2)

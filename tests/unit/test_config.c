@@ -217,6 +217,14 @@ START_TEST(config_check__what_can_never_work)
     cfg.nodes[0] = '\0';
     strcpy(cfg.gpus, "two");
     refuses(check, "gpus: 'two' is neither auto nor none");
+    strcpy(cfg.gpus, "none");
+    static const char *const odd[] = {"", "a/b", ".x", "..", "a b", "a-name-of-more-than-thirty-two-bytes"};
+    for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
+        strcpy(cfg.device, odd[i]);
+        refuses(check, "is neither none nor a name for a node in /dev");
+    }
+    strcpy(cfg.device, "proof-2");
+    ck_assert_int_eq(check(), 0);
 }
 END_TEST
 
