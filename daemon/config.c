@@ -2,9 +2,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "numa/slots.h"
 
@@ -72,6 +74,15 @@ static const struct option options[] = {
      "ended jobs kept; the oldest go first; 0: all"},
     {"keep_finished_age", OPTION_DURATION, offsetof(struct config, keep_finished_age_s), "7d", 0,
      (int64_t)1 << 32, "TIME", "how long ended jobs are kept (s, m, h, d); 0: for ever"},
+    {"aging", OPTION_DURATION, offsetof(struct config, aging_s), "5m", 0, (int64_t)1 << 32, "TIME",
+     "a priority that has waited for so long gets one partition proved before higher ones; 0: never"},
+    {"critical_group", OPTION_WORDS, offsetof(struct config, critical_group), "", 0, 0, "GROUP",
+     "who is in it may make a job critical, as root and the service's user may;\n"
+     "empty: the service's own group"},
+    {"tries", OPTION_NUMBER, offsetof(struct config, tries), "3", 1, 1000, "N",
+     "engines that may die over a partition before its job fails"},
+    {"silence", OPTION_DURATION, offsetof(struct config, silence_s), "1m", 2, 86400, "TIME",
+     "an engine that says nothing for so long is killed; it speaks once a second"},
 };
 
 static const struct option *find_option(const char *name, size_t len)
@@ -176,6 +187,27 @@ void config_defaults(struct config *cfg)
     memset(cfg, 0, sizeof(*cfg));
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         set_option(cfg, &options[i], options[i].preset, NULL);
+}
+
+int config_critical_gid(const struct config *cfg, gid_t *out, struct errmsg *err)
+{
+    const char *text = cfg->critical_group;
+    char *end;
+
+    if (!*text) {
+        *out = getegid();
+        return 0;
+    }
+    errno = 0;
+    unsigned long gid = strtoul(text, &end, 10);
+    const struct group *group = getgrnam(text);
+    if (group)
+        *out = group->gr_gid;
+    else if (isdigit((unsigned char)*text) && !*end && errno == 0 && gid < UINT32_MAX)
+        *out = (gid_t)gid;
+    else
+        return errmsg_set(err, -EINVAL, "critical_group: there is no group '%s'", text);
+    return 0;
 }
 
 static char *trim(char *s)

@@ -13,6 +13,7 @@
 #define DAEMON_CONFIG_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "daemon/log.h"
 
@@ -40,10 +41,17 @@ struct config {
     uint64_t unsubmitted_age_s;                                 /* 0: for ever */
     uint64_t keep_finished;
     uint64_t keep_finished_age_s; /* 0: for ever */
+    uint64_t aging_s;             /* 0: classes may starve */
+    char critical_group[CONFIG_PATH_MAX]; /* name or number; empty: the service's own */
+    uint64_t tries;               /* of a partition, until engines have died over it */
+    uint64_t silence_s;           /* of an engine, then it is killed */
 };
 
 /* What the command line asks for. */
 enum config_action { CONFIG_RUN, CONFIG_HELP, CONFIG_VERSION, CONFIG_CHECK };
+
+/* The group of critical_group. -EINVAL: there is no such group. */
+int config_critical_gid(const struct config *cfg, gid_t *out, struct errmsg *err);
 
 void config_defaults(struct config *cfg);
 

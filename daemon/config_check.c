@@ -55,11 +55,14 @@ static int check_device(const struct config *cfg, struct errmsg *err)
 int config_check(const struct config *cfg, struct errmsg *err)
 {
     int ret = check_paths(cfg, err);
+    gid_t gid;
 
     if (ret == 0)
         ret = check_nodes(cfg, err);
     if (ret == 0)
         ret = check_device(cfg, err);
+    if (ret == 0)
+        ret = config_critical_gid(cfg, &gid, err);
     return ret < 0 ? ret : check_gpus(cfg, err);
 }
 

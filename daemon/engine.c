@@ -151,6 +151,17 @@ static void say_failed(void *ctx, const struct link_work *w, int code, const cha
     say_status(ctx);
 }
 
+static void say_wrong(void *ctx, const struct link_work *w, size_t backend, const char *text)
+{
+    const struct engine *e = ctx;
+    struct link_message m = {.type = LINK_WRONG,
+                             .wrong = {w->job, w->partition, e->gpu_numbers[backend], ""}};
+
+    snprintf(m.wrong.text, sizeof(m.wrong.text), "%s", text);
+    say(&m);
+    say_status(ctx);
+}
+
 /* What a device does after an error is anybody's guess, and its memory is lost: the front gives the partitions to others. */
 static void end_broken(void *ctx, const struct backend *be, const char *text)
 {
@@ -177,6 +188,14 @@ static int prepare_ground(void *ctx, const struct link_work *work, const struct 
 
 /* ---- the reader ---- */
 
+static size_t find_backend(const struct engine *e, int32_t gpu)
+{
+    for (size_t i = 0; i < e->backends_len; i++)
+        if (e->gpu_numbers[i] == gpu)
+            return i;
+    return SIZE_MAX;
+}
+
 static void take_work(struct engine *e, const struct link_work *w, int fd)
 {
     struct pipeline *pipeline = atomic_load(&e->pipeline);
@@ -185,8 +204,23 @@ static void take_work(struct engine *e, const struct link_work *w, int fd)
         log_err(log_str("msg", "the front gave work before the engine was there"));
         leave(1);
     }
-    if (pipeline_give(pipeline, w, fd) < 0)
+    if (pipeline_give(pipeline, w, find_backend(e, w->avoid), fd) < 0)
         say_failed(e, w, -EAGAIN, "the engine was given more than it has room for");
+}
+
+static void set_aside(struct engine *e, int32_t gpu)
+{
+    struct pipeline *pipeline = atomic_load(&e->pipeline);
+    size_t i = find_backend(e, gpu);
+
+    if (!pipeline || i == SIZE_MAX)
+        return;
+    log_err(log_i64("node", e->opt.node), log_i64("gpu", gpu),
+            log_str("device", e->backends[i]->ops->name),
+            log_str("msg", "a prover is set aside: it made too many wrong proofs"));
+    if (!pipeline_set_aside(pipeline, i))
+        pipeline_cancel_all(pipeline, -EAGAIN, "the last prover here has been set aside");
+    say_status(e);
 }
 
 /* A proof cannot be interrupted, and nobody will take it: the process ends under it. */
@@ -224,6 +258,13 @@ static bool serve_message(struct engine *e)
     case LINK_PRIORITY:
         if (atomic_load(&e->pipeline))
             pipeline_set_priority(atomic_load(&e->pipeline), m.priority.job, m.priority.priority);
+        return true;
+    case LINK_RECALL:
+        if (atomic_load(&e->pipeline))
+            pipeline_recall(atomic_load(&e->pipeline), m.recall.job, m.recall.partition);
+        return true;
+    case LINK_SET_ASIDE:
+        set_aside(e, m.set_aside.gpu);
         return true;
     case LINK_LOG_LEVEL:
         log_set_level((enum log_level)m.log_level.level);
@@ -453,6 +494,7 @@ static int make_pipeline(struct engine *e, struct errmsg *err)
                                          .stage = say_stage,
                                          .done = say_done,
                                          .failed = say_failed,
+                                         .wrong = say_wrong,
                                          .broken = end_broken,
                                          .ctx = e};
     struct pipeline *pipeline;

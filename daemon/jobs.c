@@ -468,6 +468,8 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
     jobs->opt.changed = NULL; /* nobody is told of what is found: jobs_list shows it */
     ret = users_create(&jobs->users);
     if (ret == 0)
+        ret = order_create(opt->aging_ms, &jobs->order);
+    if (ret == 0)
         ret = store_open(opt->store_dir, &jobs->store, err);
     if (ret < 0)
         goto out;
@@ -492,6 +494,7 @@ void jobs_close(struct jobs *jobs)
         return;
     jobs->opt.changed = NULL;
     runs_free(jobs);
+    order_destroy(jobs->order);
     for (size_t i = 0; i < jobs->len; i++)
         job_put(jobs->by_id[i]);
     free(jobs->by_id);
@@ -846,6 +849,8 @@ static void change_entry(struct jobs *jobs, struct job *job, const struct change
 {
     change_owner_and_mode(jobs, job, c);
     job->priority = (uint8_t)changed_value(c->priority, job->priority);
+    if (job->run)
+        run_reorder(jobs, job->run);
     tell(jobs, job);
     if (job->overwriter)
         change_owner_and_mode(jobs, job->overwriter, c);

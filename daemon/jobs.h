@@ -30,6 +30,7 @@ struct jobs_options {
     uint32_t keep_finished;        /* ended jobs kept; at more, the oldest of the user who has most goes.
                                     * 0: all */
     int64_t keep_finished_s;       /* 0: for ever */
+    int64_t aging_ms;              /* of classes that wait (order.h); 0: they may wait for ever */
     /* Refuses what can never be proved (no parameters, ...): 0, or -EINVAL with err. Called while a file
      * is judged, whose writers wait for it; must not call back into this table. May be NULL. */
     int (*admit)(void *ctx, const struct c1 *c1, struct errmsg *err);
@@ -145,12 +146,13 @@ uint64_t upload_job_id(const struct upload *u);
 struct partition_work {
     uint64_t job;
     uint32_t partition;
-    enum job_priority priority;
+    enum job_priority priority; /* that it counts as: its class, or a higher one when that has waited for long */
+    uint64_t turn;              /* within the class (order.h), before the job's age */
     const struct sector_size *size;
     int c1_fd; /* the decoded form, read-only, the caller's to close */
 };
 
-/* Takes the next partition: highest class, oldest job, lowest index, of sizes not held; it belongs to
+/* Takes the next partition: highest class, the user whose turn it is, oldest job, lowest index (order.h), of sizes not held; it belongs to
  * `node` until one of the calls below. -EAGAIN when there is none. */
 int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out);
 /* The same for an engine that cannot prove some sizes: bit i of `refused`: sector_sizes[i]. */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "daemon/jobs.h"
+#include "daemon/order.h"
 #include "daemon/record.h"
 #include "daemon/store.h"
 #include "daemon/users.h"
@@ -24,7 +25,7 @@
 #define READERS_USER_MAX 6
 #define READINGS_MAX 8   /* files that are read back in pieces; more are read in one go */
 #define REJECTED_MAX 1000 /* refused uploads that are remembered */
-#define SIZES_MAX 10      /* of sector_sizes */
+#define SIZES_MAX ORDER_SIZES
 #define PARTITIONS_MAX 128 /* of a job; no registered proof has more than 126 */
 
 /* One entry of the table: a file being received, a job, or what is left of one while an engine still
@@ -87,7 +88,7 @@ struct slot {
     enum slot_state state;
     uint8_t percent;   /* of SLOT_LOADING */
     uint64_t taken_as; /* the job id that the engine knows it by; 0: no engine has it */
-    struct partition_entry entry;
+    struct partition_entry *entry; /* of SLOT_HELD and SLOT_DONE: what waits takes no memory for its proofs */
 };
 
 /* One computation, for one or more jobs of the same content. Fields are guarded by jobs->lock; those
@@ -105,6 +106,7 @@ struct run {
     bool journal_stale;     /* D; the journal lacks entries: write it anew as a whole */
     bool checked;           /* the decoded form is what was accepted */
     bool preparing;         /* not to be taken from yet */
+    struct order_entry order; /* in jobs->order while a partition waits that may be given out */
     struct slot slots[];
 };
 
@@ -156,6 +158,7 @@ struct jobs {
     size_t len, room;
     struct job *by_name[NAME_BUCKETS];
     struct run *runs;
+    struct order *order;
     bool held[SIZES_MAX]; /* of sector_sizes */
     struct job *tell_first, *tell_last;
     bool telling;
@@ -256,6 +259,8 @@ void start_accepted(struct jobs *jobs);
 int run_start(struct jobs *jobs, struct job *job, bool checked);
 /* Before a job is removed: another one of its run becomes home. */
 void run_prepare_leave(struct jobs *jobs, struct job *job);
+/* With lock: priority or owner of a member has changed. */
+void run_reorder(struct jobs *jobs, struct run *run);
 /* With lock as well. */
 void run_leave(struct jobs *jobs, struct job *job);
 /* Tries again what the disk refused: proofs not journalled, jobs not ended. Without locks. */

@@ -19,7 +19,8 @@ static size_t message_bytes(uint32_t type)
     static const size_t body[] = {
         [LINK_HELLO] = sizeof(struct link_hello),   [LINK_WORK] = sizeof(struct link_work),
         [LINK_CANCEL] = sizeof(struct link_cancel), [LINK_PRIORITY] = sizeof(struct link_priority),
-        [LINK_STAGE] = sizeof(struct link_stage),
+        [LINK_RECALL] = sizeof(struct link_recall), [LINK_SET_ASIDE] = sizeof(struct link_set_aside),
+        [LINK_STAGE] = sizeof(struct link_stage),   [LINK_WRONG] = sizeof(struct link_wrong),
         [LINK_DONE] = sizeof(struct link_done),     [LINK_FAILED] = sizeof(struct link_failed),
         [LINK_STATUS] = sizeof(struct link_status), [LINK_LOG_LEVEL] = sizeof(struct link_log_level),
         [LINK_STOP] = 0,
@@ -28,6 +29,17 @@ static size_t message_bytes(uint32_t type)
     if (type < LINK_HELLO || type >= ARRAY_LEN(body))
         return 0;
     return offsetof(struct link_message, hello) + body[type];
+}
+
+bool link_work_is_before(const struct link_work *a, const struct link_work *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    if (a->turn != b->turn)
+        return a->turn < b->turn;
+    if (a->job != b->job)
+        return a->job < b->job;
+    return a->partition < b->partition;
 }
 
 static void put_fd(struct msghdr *msg, int fd)
@@ -160,7 +172,7 @@ static bool check_status(struct link_status *st)
         return false;
     for (uint32_t i = 0; i < st->node.provers_len; i++) {
         clean_text(st->node.provers[i].name, sizeof(st->node.provers[i].name));
-        if (!is_bool(&st->node.provers[i].stalled))
+        if (!is_bool(&st->node.provers[i].stalled) || !is_bool(&st->node.provers[i].set_aside))
             return false;
     }
     clean_text(st->params, sizeof(st->params));
@@ -173,7 +185,7 @@ static bool check_contents(struct link_message *m)
     case LINK_HELLO:
         return check_hello(&m->hello);
     case LINK_WORK:
-        return m->work.priority < JOB_PRIORITIES;
+        return m->work.priority < JOB_PRIORITIES && m->work.avoid >= LINK_NO_PROVER;
     case LINK_PRIORITY:
         return m->priority.priority < JOB_PRIORITIES;
     case LINK_STAGE:
@@ -182,6 +194,9 @@ static bool check_contents(struct link_message *m)
         return check_report(&m->done.report);
     case LINK_FAILED:
         return check_failed(&m->failed);
+    case LINK_WRONG:
+        clean_text(m->wrong.text, sizeof(m->wrong.text));
+        return m->wrong.gpu >= -1;
     case LINK_STATUS:
         return check_status(&m->status);
     case LINK_LOG_LEVEL:

@@ -12,14 +12,20 @@
 
 #define LINK_SIZES 10 /* of sector_sizes */
 
+/* Provers are known by their GPU's number (node_status.h), -1: one that is none. */
+#define LINK_NO_PROVER (-2)
+
 enum link_type {
     LINK_HELLO = 1, /* engine: ready */
     LINK_WORK,      /* front: prove this partition; carries a descriptor */
     LINK_CANCEL,    /* front: forget what you have of this job */
     LINK_PRIORITY,  /* front: from now on this job is of that class */
+    LINK_RECALL,    /* front: give this partition back, if it has not been begun; nothing is said if it has */
+    LINK_SET_ASIDE, /* front: do without this prover */
     LINK_STAGE,     /* engine: a partition entered a stage */
     LINK_DONE,      /* engine: a verified proof */
     LINK_FAILED,    /* engine: this partition cannot be proved */
+    LINK_WRONG,     /* engine: its proof did not verify */
     LINK_STATUS,    /* engine: what it holds, about once a second and at changes */
     LINK_LOG_LEVEL, /* front: log from here on at this level */
     LINK_STOP       /* front: give back what is in flight, then exit */
@@ -39,6 +45,17 @@ struct link_work {
     uint64_t job;
     uint32_t partition;
     uint32_t priority;
+    uint64_t turn; /* within the priority: lower ones first, then older jobs */
+    int32_t avoid; /* the prover whose proof of it did not verify, where the engine has another; or LINK_NO_PROVER */
+};
+
+struct link_recall {
+    uint64_t job;
+    uint32_t partition;
+};
+
+struct link_set_aside {
+    int32_t gpu;
 };
 
 struct link_cancel {
@@ -68,10 +85,16 @@ struct link_failed {
     uint64_t job;
     uint32_t partition;
     /* Negative errno. -EAGAIN, -ECANCELED: back to the queue; -ENOMEM, -EIO: back to the queue, a few
-     * times; -ENOKEY: the parameters cannot be used, back to the queue after a pause; any other (-EILSEQ:
-     * no proof verified): the job fails. */
+     * times; -ENOKEY: the parameters cannot be used, back to the queue after a pause; any other: the job fails. */
     int32_t code;
     char text[768];
+};
+
+struct link_wrong {
+    uint64_t job;
+    uint32_t partition;
+    int32_t gpu; /* whose proof it was */
+    char text[256];
 };
 
 struct link_status {
@@ -91,13 +114,20 @@ struct link_message {
         struct link_work work;
         struct link_cancel cancel;
         struct link_priority priority;
+        struct link_recall recall;
+        struct link_set_aside set_aside;
         struct link_stage stage;
         struct link_done done;
         struct link_failed failed;
+        struct link_wrong wrong;
         struct link_status status;
         struct link_log_level log_level;
     };
 };
+
+/* The order in which an engine takes partitions, at synthesis and again at its provers: higher priority, earlier turn, older job, lower
+ * index. */
+bool link_work_is_before(const struct link_work *a, const struct link_work *b);
 
 /* Sends one message, with descriptor `fd` when >= 0. 0 or a negative errno (-EPIPE: nobody there;
  * -EAGAIN: a non-blocking socket is full). */

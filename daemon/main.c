@@ -347,6 +347,7 @@ static int open_jobs(struct service *sv, struct errmsg *err)
         .unsubmitted_s = (int64_t)sv->config.unsubmitted_age_s,
         .keep_finished = (uint32_t)sv->config.keep_finished,
         .keep_finished_s = (int64_t)sv->config.keep_finished_age_s,
+        .aging_ms = (int64_t)sv->config.aging_s * 1000,
         .admit = admit,
         .params = say_params,
         .changed = on_job_changed,
@@ -365,6 +366,8 @@ static int make_sched(struct service *sv, struct errmsg *err)
         .nodes = sv->node_ids,
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): choose_nodes has set it */
         .nodes_len = sv->nodes->len,
+        .strikes = (uint32_t)sv->config.tries,
+        .silence_ms = (uint32_t)sv->config.silence_s * 1000,
         .params_stamp = stamp_params,
         .event = on_engine_event,
         .lost = on_spawner_lost,
@@ -419,7 +422,12 @@ static int make_tree(struct service *sv, struct errmsg *err)
 
 static int make_mount(struct service *sv, struct errmsg *err)
 {
+    gid_t critical_gid;
+    int ret = config_critical_gid(&sv->config, &critical_gid, err);
+    if (ret < 0)
+        return ret;
     const struct fs_options opt = {.mountpoint = sv->config.mount,
+                                   .critical_gid = critical_gid,
                                    .store_dir = sv->config.store,
                                    .max_store_bytes = sv->config.max_store_bytes,
                                    .max_unfinished = (uint32_t)sv->config.max_unfinished,

@@ -136,6 +136,8 @@ static const struct node_prover *find_prover(const struct node_status *st, uint3
 
 static const char *describe(const struct node_prover *p)
 {
+    if (p->set_aside)
+        return "set aside: too many wrong proofs";
     if (p->stalled)
         return "does not answer";
     if (p->proving)

@@ -31,6 +31,7 @@ struct node_prover {
     uint64_t start_us, finish_us; /* ever, in these steps */
     int64_t step_ms;              /* of the step that has lasted longest; 0: none */
     bool stalled;                 /* it has lasted too long */
+    bool set_aside;               /* it has made too many wrong proofs */
 };
 
 struct node_status {

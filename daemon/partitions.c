@@ -14,12 +14,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/jobs_internal.h"
 #include "daemon/log.h"
 #include "daemon/report.h"
 
 #define TICK_NS 1000000000
+
+/* For the queue's order: of a clock that nobody sets. */
+static int64_t monotonic_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
 
 static bool in_engine(const struct slot *slot)
 {
@@ -70,6 +80,9 @@ static void run_free(struct jobs *jobs, struct run *run)
     while (*p != run)
         p = &(*p)->next;
     *p = run->next;
+    order_remove(jobs->order, &run->order);
+    for (uint32_t i = 0; i < run->partitions; i++)
+        free(run->slots[i].entry);
     free(run->failure);
     free(run);
 }
@@ -92,7 +105,9 @@ void run_leave(struct jobs *jobs, struct job *job)
     job->run = NULL;
     for (struct job *m = run->members; m; m = m->next_member)
         m->same_as = m == run->members ? 0 : run->members->id;
-    if (!run->members)
+    if (run->members)
+        run_reorder(jobs, run);
+    else
         run_free(jobs, run);
 }
 
@@ -131,6 +146,56 @@ static bool has_taken(const struct run *run)
     return false;
 }
 
+static uint32_t first_waiting(const struct run *run)
+{
+    uint32_t i = 0;
+
+    while (i < run->partitions && run->slots[i].state != SLOT_WAITING)
+        i++;
+    return i;
+}
+
+/* The highest class of its members, the age of the oldest, at the cost of its home's owner. */
+static struct order_key order_key(const struct run *run)
+{
+    struct order_key key = {.age = UINT64_MAX,
+                            .priority = JOB_LOW,
+                            .user = run->members->uid,
+                            .size = (unsigned)(run->members->proof->size - sector_sizes)};
+
+    for (const struct job *m = run->members; m; m = m->next_member) {
+        if (m->priority > key.priority)
+            key.priority = (enum job_priority)m->priority;
+        if (m->id < key.age)
+            key.age = m->id;
+    }
+    return key;
+}
+
+static struct run *run_of_order(struct order_entry *e)
+{
+    return (struct run *)((char *)e - offsetof(struct run, order));
+}
+
+static bool same_place(const struct order_key *a, const struct order_key *b)
+{
+    return a->age == b->age && a->priority == b->priority && a->user == b->user &&
+           a->size == b->size;
+}
+
+/* Puts the run where it belongs among those that wait. Where memory is short it is left out, and looked at again by runs_retry. */
+void run_reorder(struct jobs *jobs, struct run *run)
+{
+    const struct order_key key = order_key(run);
+    bool waits =
+        !run->preparing && run->ending == JOB_QUEUED && first_waiting(run) < run->partitions;
+
+    if (run->order.in && (!waits || !same_place(&key, &run->order.key)))
+        order_remove(jobs->order, &run->order);
+    if (waits && !run->order.in)
+        order_put(jobs->order, &run->order, &key, monotonic_ms());
+}
+
 static bool *held_of(struct jobs *jobs, const struct sector_size *size)
 {
     return &jobs->held[size - sector_sizes];
@@ -158,6 +223,7 @@ static void run_refresh(struct jobs *jobs, struct run *run)
         m->waits_for_params = held || percent >= 0;
         job_set_state(jobs, m, state);
     }
+    run_reorder(jobs, run);
 }
 
 /* ---- the journal (with disk) ---- */
@@ -173,7 +239,7 @@ static struct partition_entry *done_entries(struct jobs *jobs, const struct run 
     pthread_mutex_lock(&jobs->lock);
     for (uint32_t i = 0; i < run->partitions; i++) {
         if (run->slots[i].state == SLOT_DONE)
-            entries[(*len)++] = run->slots[i].entry;
+            entries[(*len)++] = *run->slots[i].entry;
     }
     pthread_mutex_unlock(&jobs->lock);
     return entries;
@@ -231,7 +297,7 @@ static void drop_other_parameters(struct run *run, const uint8_t vk_digest[SRS_V
     for (uint32_t i = 0; i < run->partitions; i++) {
         struct slot *slot = &run->slots[i];
         if ((slot->state == SLOT_DONE || slot->state == SLOT_HELD) &&
-            memcmp(slot->entry.report.vk_digest, vk_digest, SRS_VK_DIGEST_BYTES) != 0) {
+            memcmp(slot->entry->report.vk_digest, vk_digest, SRS_VK_DIGEST_BYTES) != 0) {
             slot->state = SLOT_WAITING;
             run->journal_stale = true;
         }
@@ -262,15 +328,22 @@ static bool is_usable(const struct partition_entry *entry, const struct paramete
     return memcmp(entry->report.vk_digest, p->vk_digest, SRS_VK_DIGEST_BYTES) == 0;
 }
 
+static bool slot_make_entry(struct slot *slot)
+{
+    if (!slot->entry)
+        slot->entry = calloc(1, sizeof(*slot->entry));
+    return slot->entry;
+}
+
 /* With lock. */
 static void slot_load(struct run *run, const struct partition_entry *entry)
 {
     struct slot *slot = &run->slots[entry->partition];
 
-    if (in_engine(slot))
+    if (in_engine(slot) || !slot_make_entry(slot)) /* without memory: proved once more */
         return;
     drop_other_parameters(run, entry->report.vk_digest); /* what is later in a journal is newer */
-    slot->entry = *entry;
+    *slot->entry = *entry;
     slot->state = SLOT_DONE;
     run->node = entry->report.node;
 }
@@ -582,52 +655,14 @@ void run_prepare_leave(struct jobs *jobs, struct job *job)
 
 /* ---- taking ---- */
 
-static uint32_t first_waiting(const struct run *run)
+/* With lock: sizes of which nothing is given out. */
+static uint32_t held_sizes(const struct jobs *jobs)
 {
-    uint32_t i = 0;
+    uint32_t held = 0;
 
-    while (i < run->partitions && run->slots[i].state != SLOT_WAITING)
-        i++;
-    return i;
-}
-
-static void run_order(const struct run *run, enum job_priority *priority, uint64_t *age)
-{
-    *priority = JOB_LOW;
-    *age = UINT64_MAX;
-    for (const struct job *m = run->members; m; m = m->next_member) {
-        if (m->priority > *priority)
-            *priority = (enum job_priority)m->priority;
-        if (m->id < *age)
-            *age = m->id;
-    }
-}
-
-static bool is_refused(const struct run *run, uint32_t refused)
-{
-    return refused >> (run->members->proof->size - sector_sizes) & 1;
-}
-
-/* With lock: highest class, then oldest. */
-static struct run *next_run(struct jobs *jobs, uint32_t refused, enum job_priority *priority)
-{
-    struct run *best = NULL;
-    uint64_t best_age = 0;
-
-    for (struct run *run = jobs->runs; run; run = run->next) {
-        enum job_priority p;
-        uint64_t age;
-        if (run->preparing || run->ending != JOB_QUEUED || first_waiting(run) == run->partitions ||
-            *held_of(jobs, run->members->proof->size) || is_refused(run, refused))
-            continue;
-        run_order(run, &p, &age);
-        if (!best || p > *priority || (p == *priority && age < best_age)) {
-            best = run;
-            *priority = p;
-            best_age = age;
-        }
-    }
-    return best;
+    for (uint32_t i = 0; i < SIZES_MAX; i++)
+        held |= (uint32_t)jobs->held[i] << i;
+    return held;
 }
 
 /* With lock. */
@@ -703,12 +738,17 @@ static void tick_if_due(struct jobs *jobs)
 static struct job *take_next(struct jobs *jobs, int node, uint32_t refused,
                              struct partition_work *work, bool *checked)
 {
-    struct run *run = next_run(jobs, refused, &work->priority);
+    struct order_turn turn;
+    int64_t now = monotonic_ms();
 
-    if (!run)
+    if (!order_next(jobs->order, refused | held_sizes(jobs), now, &turn))
         return NULL;
+    struct run *run = run_of_order(turn.entry);
+    order_taken(jobs->order, &turn, now);
     work->job = run->members->id;
     work->size = run->members->proof->size;
+    work->priority = turn.priority;
+    work->turn = turn.turn;
     work->partition = first_waiting(run);
     *checked = run->checked;
     slot_take(jobs, run, work->partition, node);
@@ -840,17 +880,20 @@ void jobs_partition_returned(struct jobs *jobs, uint64_t id, uint32_t partition)
     tell_all(jobs);
 }
 
-/* With lock: keeps a proof in memory until the journal has it. */
-static void slot_hold(struct run *run, struct slot *slot, const uint8_t proof[192],
-                      const struct partition_report *report)
+/* With lock: keeps a proof in memory until the journal has it. -ENOMEM. */
+static int slot_hold(struct run *run, struct slot *slot, const uint8_t proof[192],
+                     const struct partition_report *report)
 {
     if (slot->state == SLOT_DONE)
-        return;
-    slot->entry.partition = (uint32_t)(slot - run->slots);
-    slot->entry.report = *report;
-    memcpy(slot->entry.proof, proof, sizeof(slot->entry.proof));
+        return 0;
+    if (!slot_make_entry(slot))
+        return -ENOMEM;
+    slot->entry->partition = (uint32_t)(slot - run->slots);
+    slot->entry->report = *report;
+    memcpy(slot->entry->proof, proof, sizeof(slot->entry->proof));
     slot->state = SLOT_HELD;
     drop_other_parameters(run, report->vk_digest);
+    return 0;
 }
 
 /* With lock: a proof that the journal does not have yet, or NULL. */
@@ -872,7 +915,7 @@ static int journal_held(struct jobs *jobs, struct run *run, bool *more)
     *more = slot;
     if (!slot)
         return 0;
-    int ret = journal_add(jobs, run, &slot->entry); /* a held slot changes under disk alone */
+    int ret = journal_add(jobs, run, slot->entry); /* a held slot changes under disk alone */
     pthread_mutex_lock(&jobs->lock);
     if (ret == 0)
         slot->state = SLOT_DONE;
@@ -904,10 +947,10 @@ int jobs_partition_done(struct jobs *jobs, uint64_t id, uint32_t partition,
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
     struct slot *slot = slot_back(jobs, id, partition, &run);
-    if (slot)
-        slot_hold(run, slot, proof, report);
+    int ret = slot ? slot_hold(run, slot, proof, report) : 0;
     pthread_mutex_unlock(&jobs->lock);
-    int ret = slot ? run_settle(jobs, run) : 0;
+    if (slot && ret == 0)
+        ret = run_settle(jobs, run);
     pthread_mutex_unlock(&jobs->disk);
     tell_all(jobs);
     return ret;
@@ -948,13 +991,11 @@ void jobs_partition_failed(struct jobs *jobs, uint64_t id, uint32_t partition, i
 
 int jobs_partition_priority(struct jobs *jobs, uint64_t id, enum job_priority *out)
 {
-    uint64_t age;
-
     pthread_mutex_lock(&jobs->lock);
     struct job *job = table_get(jobs, id);
     struct run *run = job ? run_of_job(jobs, job) : NULL;
     if (run)
-        run_order(run, out, &age);
+        *out = order_key(run).priority;
     pthread_mutex_unlock(&jobs->lock);
     return run ? 0 : -ENOENT;
 }
@@ -978,6 +1019,9 @@ void runs_retry(struct jobs *jobs)
     pthread_mutex_unlock(&jobs->lock);
     for (; run; run = next) {
         next = run->next;
+        pthread_mutex_lock(&jobs->lock);
+        run_reorder(jobs, run);
+        pthread_mutex_unlock(&jobs->lock);
         run_settle(jobs, run);
     }
     pthread_mutex_unlock(&jobs->disk);

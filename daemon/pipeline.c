@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "daemon/partition.h"
 #include "gpu/groth16.h"
 #include "gpu/srs.h"
 
@@ -41,9 +40,8 @@ struct entry {
     struct assignment w; /* or compact, as the ground says */
     struct compact compact;
     struct groth16_ticket ticket;
-    const struct prover *prover; /* that had it last */
-    bool elsewhere;              /* what that one made did not verify */
-    uint32_t attempts;
+    const struct prover *avoid; /* what that one made did not verify */
+    const struct prover *prover; /* that has it, or had it last */
     struct partition_report report;
     int64_t begun_us, since_us; /* when it first had a slot; when it came to its state */
 };
@@ -132,13 +130,13 @@ static void clear(struct pipeline *p, struct entry *e)
     pthread_cond_broadcast(&p->changed);
 }
 
-static bool is_before(const struct link_work *a, const struct link_work *b)
+static size_t usable(const struct pipeline *p)
 {
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    if (a->job != b->job)
-        return a->job < b->job;
-    return a->partition < b->partition;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->opt.backends_len; i++)
+        n += !p->provers[i].counts.set_aside;
+    return n;
 }
 
 /* The best that waits in `stage` and that `prover` (may be NULL) should take. */
@@ -150,9 +148,9 @@ static struct entry *best(struct pipeline *p, enum flight_stage stage, const str
         struct entry *e = &p->entries[i];
         if (e->state != (int)stage || e->in_step)
             continue;
-        if (prover && e->prover == prover && e->elsewhere && p->opt.backends_len > 1)
+        if (prover && e->avoid == prover && usable(p) > 1)
             continue;
-        if (!found || is_before(&e->work, &found->work))
+        if (!found || link_work_is_before(&e->work, &found->work))
             found = e;
     }
     return found;
@@ -354,30 +352,20 @@ static void *synthesis_main(void *arg)
 
 /* ---- proving: threads of a backend ---- */
 
-/* Once more from the document, or not any more. */
-static void try_again(struct pipeline *p, struct prover *v, struct entry *e, const char *why)
+/* With lock, which is given up meanwhile. */
+static void end_wrong(struct pipeline *p, struct prover *v, struct entry *e, const char *why)
 {
-    char text[256];
+    const struct link_work work = e->work;
 
-    e->attempts++;
-    e->elsewhere = true;
     v->counts.invalid++;
     flight_count(p->opt.flight, FLIGHT_INVALID);
-    log_err(log_u64("job", e->work.job), log_u64("partition", e->work.partition),
-            log_u64("attempt", e->attempts), log_str("device", v->backend->ops->name),
-            log_str("msg", "a proof is thrown away"), log_str("why", why));
-    if (e->attempts < PARTITION_ATTEMPTS) {
-        leave(p, e);
-        return_slot(e, true);
-        enter(p, e, FLIGHT_WAITING);
-        pthread_cond_broadcast(&p->changed);
-        return;
-    }
-    snprintf(text, sizeof(text),
-             "partition %u: %d proofs in a row do not verify: this machine or these parameters "
-             "cannot be trusted",
-             e->work.partition, PARTITION_ATTEMPTS);
-    end_failed(p, e, -EILSEQ, text);
+    log_err(log_u64("job", work.job), log_u64("partition", work.partition),
+            log_str("device", v->backend->ops->name), log_str("msg", "a proof is thrown away"),
+            log_str("why", why));
+    clear(p, e);
+    pthread_mutex_unlock(&p->lock);
+    p->opt.wrong(p->opt.ctx, &work, (size_t)(v - p->provers), why);
+    pthread_mutex_lock(&p->lock);
 }
 
 /* The first step, with and without lock. When it returns, the evaluation part is free. */
@@ -464,11 +452,11 @@ static void prove(struct pipeline *p, struct prover *v, struct entry *e)
     report(p, v, e);
     v->counts.finish_us += (uint64_t)(now_us() - e->since_us);
     if (ret == -EBADMSG) /* the prover itself saw that the machine computes wrongly */
-        try_again(p, v, e, err.text);
+        end_wrong(p, v, e, err.text);
     else if (ret < 0)
         end_failed(p, e, ret, err.text);
     else if (!valid)
-        try_again(p, v, e, "it does not verify");
+        end_wrong(p, v, e, "it does not verify");
     else {
         v->counts.proofs++;
         end_done(p, e, proof);
@@ -482,7 +470,7 @@ static void *prover_main(void *arg)
 
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
-        struct entry *e = v->starting ? NULL : best(p, FLIGHT_READY, v);
+        struct entry *e = v->starting || v->counts.set_aside ? NULL : best(p, FLIGHT_READY, v);
         if (e)
             prove(p, v, e);
         else
@@ -494,16 +482,17 @@ static void *prover_main(void *arg)
 
 /* ---- the outside ---- */
 
-int pipeline_give(struct pipeline *p, const struct link_work *work, int fd)
+int pipeline_give(struct pipeline *p, const struct link_work *work, size_t avoid, int fd)
 {
     struct entry *e = NULL;
 
     pthread_mutex_lock(&p->lock);
-    for (size_t i = 0; i < p->entries_len && !e && !p->stop; i++)
+    for (size_t i = 0; i < p->entries_len && !e && !p->stop && usable(p) > 0; i++)
         if (p->entries[i].state == FREE)
             e = &p->entries[i];
     if (e) {
         *e = (struct entry){.work = *work, .fd = fd};
+        e->avoid = avoid < p->opt.backends_len ? &p->provers[avoid] : NULL;
         enter(p, e, FLIGHT_WAITING);
         pthread_cond_broadcast(&p->changed);
     }
@@ -512,6 +501,36 @@ int pipeline_give(struct pipeline *p, const struct link_work *work, int fd)
         return 0;
     close(fd);
     return -EAGAIN;
+}
+
+void pipeline_recall(struct pipeline *p, uint64_t job, uint32_t partition)
+{
+    struct link_work work;
+    bool found = false;
+
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < p->entries_len && !found; i++) {
+        struct entry *e = &p->entries[i];
+        if (e->state != FLIGHT_WAITING || e->in_step || e->work.job != job ||
+            e->work.partition != partition)
+            continue;
+        work = e->work;
+        clear(p, e);
+        found = true;
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (found)
+        p->opt.failed(p->opt.ctx, &work, -EAGAIN, "recalled");
+}
+
+bool pipeline_set_aside(struct pipeline *p, size_t backend)
+{
+    pthread_mutex_lock(&p->lock);
+    p->provers[backend].counts.set_aside = true;
+    size_t left = usable(p);
+    pthread_cond_broadcast(&p->changed); /* others may take now what they avoided */
+    pthread_mutex_unlock(&p->lock);
+    return left > 0;
 }
 
 /* With lock. Takes the first entry of the job (of all jobs) that has no answer yet out, or lets its thread do so. */

@@ -7,10 +7,10 @@
  *
  * One thread takes the best of the waiting partitions and a slot for it, in one step, so that memory goes to whom it should; then it
  * synthesizes on all workers. Each backend has as many threads as tickets; each takes the best ready partition when the backend can
- * begin one, starts, gives the evaluation part back, finishes and verifies. Best: higher priority, older job, lower partition.
+ * begin one, starts, gives the evaluation part back, finishes and verifies. Best: higher priority, earlier turn, older job, lower partition.
  * Handing over is a change of state of an entry that is there already, so it never waits and needs no queue.
  *
- * A proof that does not verify is made anew from the document, by another backend where there is one, PARTITION_ATTEMPTS times in all.
+ * A partition whose proof does not verify is told as wrong, and left to the caller: the next try should be elsewhere.
  * Parameters and slots for another circuit are brought when nothing is in flight.
  *
  * Any thread may call anything but pipeline_create and pipeline_destroy.
@@ -50,11 +50,13 @@ struct pipeline_options {
                    double *ms, struct errmsg *err);
     /* A partition begins to be synthesized, or proved. */
     void (*stage)(void *ctx, const struct link_work *work, enum partition_stage stage);
-    /* Its end, one of the two for every partition that pipeline_give took. code: as in link_failed. All it held has been given
+    /* Its end, one of the three for every partition that pipeline_give took. code: as in link_failed. All it held has been given
      * back. */
     void (*done)(void *ctx, const struct link_work *work, const uint8_t proof[PROOF_BYTES],
                  const struct partition_report *report);
     void (*failed)(void *ctx, const struct link_work *work, int code, const char *text);
+    /* The other end: the proof that backend `backend` made does not verify. */
+    void (*wrong)(void *ctx, const struct link_work *work, size_t backend, const char *text);
     /* A backend is broken (gpu/backend.h): the process should end, and partitions that are here be given to others. If this
      * returns, the partition fails with -EAGAIN. May be NULL. */
     void (*broken)(void *ctx, const struct backend *be, const char *text);
@@ -67,8 +69,13 @@ int pipeline_create(const struct pipeline_options *opt, struct pipeline **out, s
 /* Lets each thread end the step that it is in and drops everything: nothing is said any more of what is still there. */
 void pipeline_destroy(struct pipeline *p);
 
-/* Takes a partition; `fd` (of the document) is the pipeline's in any case. -EAGAIN when there is no room. */
-int pipeline_give(struct pipeline *p, const struct link_work *work, int fd);
+/* Takes a partition; `fd` (of the document) is the pipeline's in any case. Backend `avoid` does not get it as long as there is another;
+ * SIZE_MAX: none. -EAGAIN when there is no room, or no backend. */
+int pipeline_give(struct pipeline *p, const struct link_work *work, size_t avoid, int fd);
+/* Gives a partition that has not been begun back, as failed with -EAGAIN; else nothing happens. */
+void pipeline_recall(struct pipeline *p, uint64_t job, uint32_t partition);
+/* A backend gets nothing any more. False when it was the last one: then what is here should be cancelled. */
+bool pipeline_set_aside(struct pipeline *p, size_t backend);
 /* Partitions of `job` end as failed with this code and text: at once, though one that is in a step holds its slot until that ends. */
 void pipeline_cancel(struct pipeline *p, uint64_t job, int code, const char *text);
 void pipeline_cancel_all(struct pipeline *p, int code, const char *text);

@@ -19,6 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/balance.h"
+#include "daemon/partition.h"
+
 #define SILENCE_MS 60000
 #define JOURNAL_RETRY_MS 5000
 #define PARAMS_RETRY_MS 5000
@@ -35,9 +38,18 @@ struct in_flight {
     const struct sector_size *size;
     enum partition_stage stage;
     unsigned percent;
-    enum job_priority priority; /* that the engine knows */
+    enum job_priority priority; /* its job's, that the engine knows or has something better for */
+    struct link_work given;
     bool cancel_sent;
+    bool begun;    /* the engine has said that it works on it */
+    bool recalled; /* it should give it back, if it has not begun it */
     int64_t since;
+};
+
+/* A prover whose proofs did not verify. */
+struct liar {
+    int32_t gpu; /* its number, -1: it is none */
+    uint32_t wrong;
 };
 
 struct engine {
@@ -50,6 +62,10 @@ struct engine {
     uint32_t failures; /* in a row */
     uint32_t starts, deaths;
     uint32_t gpu_faults[ENGINE_GPUS_MAX]; /* ends for a broken GPU, by its number */
+    struct liar liars[NODE_PROVERS_MAX];
+    size_t liars_len;
+    uint64_t wrong; /* of all of them */
+    struct pace pace;
     struct link_hello hello;
     struct link_status status;
     struct in_flight flights[SCHED_IN_FLIGHT_MAX];
@@ -61,6 +77,9 @@ struct engine {
 struct strike {
     uint64_t job;
     uint32_t partition, count;
+    uint32_t wrong;             /* proofs that did not verify */
+    const struct engine *avoid; /* which made the last of these, by that prover */
+    int32_t avoid_gpu;
 };
 
 /* A size whose parameters could not be used. */
@@ -71,6 +90,12 @@ struct hold {
     int64_t until, look_at;
     uint32_t failures; /* of this stamp, in a row */
     char why[768];
+};
+
+/* A partition that should go elsewhere, and where there is no room at the moment. */
+struct parked {
+    struct partition_work work;
+    struct parked *next;
 };
 
 /* A verified proof that the job table could not write yet. */
@@ -92,10 +117,12 @@ struct sched {
     struct hold holds[SCHED_SIZES];
     struct strike *strikes;
     size_t strikes_len, strikes_room;
+    struct parked *parked;
     struct unwritten *unwritten;
     int64_t write_again_at;
     uint32_t unwritten_len;
-    uint64_t done, failed, returned;
+    uint64_t done, failed, returned, stolen;
+    bool no_prover;
     int sent_log_level;
 
     pthread_mutex_t lock;
@@ -144,24 +171,32 @@ static void forget_strikes(struct sched *s, uint64_t job, uint32_t partition)
         *strike = s->strikes[--s->strikes_len];
 }
 
-/* Returns how many there are now. Without memory the count starts over: the service goes on. */
-static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition)
+/* NULL: no memory. The count starts over then: the service goes on. */
+static struct strike *get_strike(struct sched *s, uint64_t job, uint32_t partition)
 {
     struct strike *strike = find_strike(s, job, partition);
 
     if (strike)
-        return ++strike->count;
+        return strike;
     if (s->strikes_len == s->strikes_room) {
         size_t room = s->strikes_room ? 2 * s->strikes_room : 16;
         struct strike *more = realloc(s->strikes, room * sizeof(*more));
         if (!more)
-            return 1;
+            return NULL;
         s->strikes = more;
         s->strikes_room = room;
     }
     strike = &s->strikes[s->strikes_len++];
     *strike = (struct strike){.job = job, .partition = partition};
-    return ++strike->count;
+    return strike;
+}
+
+/* Returns how many there are now. */
+static uint32_t add_strike(struct sched *s, uint64_t job, uint32_t partition)
+{
+    struct strike *strike = get_strike(s, job, partition);
+
+    return strike ? ++strike->count : 1;
 }
 
 /* ---- partitions in flight ---- */
@@ -187,21 +222,28 @@ static void give_back(struct sched *s, uint64_t job, uint32_t partition)
     jobs_partition_returned(s->opt.jobs, job, partition);
 }
 
+/* The job fails. */
+static void give_up(struct sched *s, uint64_t job, uint32_t partition, int code, const char *text)
+{
+    log_err(log_u64("job", job), log_u64("partition", partition), log_str("msg", text));
+    forget_strikes(s, job, partition);
+    s->failed++;
+    jobs_partition_failed(s->opt.jobs, job, partition, code, text);
+}
+
 /* The engine is to blame, or the partition is: back to the queue, but not for ever. */
 static void strike_out(struct sched *s, uint64_t job, uint32_t partition, const char *what)
 {
     char text[1024];
 
-    if (jobs_cancelled(s->opt.jobs, job) || add_strike(s, job, partition) < SCHED_STRIKES) {
+    if (jobs_cancelled(s->opt.jobs, job) || add_strike(s, job, partition) < s->opt.strikes) {
         give_back(s, job, partition);
         return;
     }
-    snprintf(text, sizeof(text), "partition %" PRIu32 ": given up after %d tries, the last: %s",
-             partition, SCHED_STRIKES, what);
-    log_err(log_u64("job", job), log_u64("partition", partition), log_str("msg", text));
-    forget_strikes(s, job, partition);
-    s->failed++;
-    jobs_partition_failed(s->opt.jobs, job, partition, -EIO, text);
+    snprintf(text, sizeof(text),
+             "partition %" PRIu32 ": given up after %" PRIu32 " tries, the last: %s", partition,
+             s->opt.strikes, what);
+    give_up(s, job, partition, -EIO, text);
 }
 
 /* ---- an engine's life ---- */
@@ -426,14 +468,15 @@ static void retry_unwritten(struct sched *s)
     s->write_again_at = now_ms() + s->opt.journal_retry_ms;
 }
 
-static void fill_engine(struct sched *s, struct engine *e);
+static void give_out(struct sched *s);
 
 static void on_done(struct sched *s, struct engine *e, const struct link_done *d)
 {
     const struct partition_report *r = &d->report;
 
     e->failures = 0;
-    fill_engine(s, e); /* before the disk: the engine must not wait for it */
+    pace_proved(&e->pace, now_ms());
+    give_out(s); /* before the disk: the engine must not wait for it */
     log_info(log_u64("job", d->job), log_u64("partition", d->partition), log_i64("node", e->node),
              log_str("stage", "verified"), log_u64("synthesis_ms", (uint64_t)r->synthesis_ms),
              log_u64("prove_ms", (uint64_t)(r->transform_ms + r->msm_ms)),
@@ -475,8 +518,7 @@ static void hold_size(struct sched *s, struct engine *e, const struct sector_siz
     if (!h->told || strcmp(h->why, why) != 0) {
         log_err(log_str("size", size->name), log_i64("node", e->node),
                 log_str("msg", "waiting for parameters"), log_str("error", why));
-        snprintf(text, sizeof(text), "waits for parameters of %s: %s", size->name,
-                 why);
+        snprintf(text, sizeof(text), "waits for parameters of %s: %s", size->name, why);
         tell(s, e, text);
     }
     snprintf(h->why, sizeof(h->why), "%s", why);
@@ -539,6 +581,7 @@ static void on_failed(struct sched *s, struct engine *e, const struct in_flight 
                       const struct link_failed *f)
 {
     if (f->code == -EAGAIN || f->code == -ECANCELED) {
+        s->stolen += flight->recalled && !flight->begun;
         give_back(s, f->job, f->partition);
         return;
     }
@@ -558,9 +601,113 @@ static void on_failed(struct sched *s, struct engine *e, const struct in_flight 
     jobs_partition_failed(s->opt.jobs, f->job, f->partition, f->code, f->text);
 }
 
-/* ---- what engines say ---- */
+/* ---- proofs that do not verify ---- */
 
 static bool say(struct sched *s, struct engine *e, const struct link_message *m, int fd);
+
+static struct liar *find_liar(struct engine *e, int32_t gpu)
+{
+    for (size_t i = 0; i < e->liars_len; i++)
+        if (e->liars[i].gpu == gpu)
+            return &e->liars[i];
+    return NULL;
+}
+
+static bool is_set_aside(struct engine *e, int32_t gpu)
+{
+    const struct liar *l = find_liar(e, gpu);
+
+    return l && l->wrong >= SCHED_WRONG_MAX;
+}
+
+/* As far as it is known what provers it has. */
+static bool all_set_aside(struct engine *e)
+{
+    const struct node_status *st = &e->status.node;
+    uint32_t aside = 0;
+
+    for (uint32_t i = 0; i < st->provers_len; i++)
+        aside += is_set_aside(e, st->provers[i].gpu);
+    return st->provers_len > 0 && aside == st->provers_len;
+}
+
+static void say_set_aside(struct sched *s, struct engine *e, int32_t gpu)
+{
+    const struct link_message m = {.type = LINK_SET_ASIDE, .set_aside = {gpu}};
+
+    say(s, e, &m, -1);
+}
+
+/* An engine that is away for a moment may have good provers. */
+static void look_for_provers(struct sched *s)
+{
+    bool none = true;
+
+    for (size_t i = 0; i < s->engines_len; i++)
+        none = none && all_set_aside(&s->engines[i]);
+    if (none && !s->no_prover) {
+        log_err(log_str("msg", "every prover has been set aside for wrong proofs: jobs wait until "
+                               "somebody has looked at this machine and "
+                               "its parameters, and started the service again"));
+        if (s->opt.event)
+            s->opt.event(
+                s->opt.ctx,
+                "no prover is left: every one has been set aside for wrong proofs, jobs wait");
+    }
+    s->no_prover = none;
+}
+
+static void count_wrong(struct sched *s, struct engine *e, int32_t gpu)
+{
+    struct liar *l = find_liar(e, gpu);
+    char what[128];
+
+    e->wrong++;
+    if (!l && e->liars_len < ARRAY_LEN(e->liars)) {
+        l = &e->liars[e->liars_len++];
+        *l = (struct liar){.gpu = gpu};
+    }
+    if (!l || ++l->wrong != SCHED_WRONG_MAX)
+        return;
+    if (gpu < 0)
+        snprintf(what, sizeof(what), "its prover is set aside after %d wrong proofs",
+                 SCHED_WRONG_MAX);
+    else
+        snprintf(what, sizeof(what), "gpu %d is set aside after %d wrong proofs", gpu,
+                 SCHED_WRONG_MAX);
+    log_err(log_i64("node", e->node), log_i64("gpu", gpu), log_str("msg", what));
+    tell(s, e, what);
+    say_set_aside(s, e, gpu);
+    look_for_provers(s);
+}
+
+/* Elsewhere, but not for ever. */
+static void on_wrong(struct sched *s, struct engine *e, const struct link_wrong *w)
+{
+    struct strike *strike = get_strike(s, w->job, w->partition);
+    char text[256];
+
+    log_err(log_u64("job", w->job), log_u64("partition", w->partition), log_i64("node", e->node),
+            log_i64("gpu", w->gpu), log_str("msg", "a proof does not verify"),
+            log_str("error", w->text));
+    count_wrong(s, e, w->gpu);
+    if (strike) {
+        strike->avoid = e;
+        strike->avoid_gpu = w->gpu;
+    }
+    if (!strike || ++strike->wrong < PARTITION_ATTEMPTS) {
+        give_back(s, w->job, w->partition);
+        return;
+    }
+    snprintf(text, sizeof(text),
+             "partition %" PRIu32
+             ": %d proofs in a row do not verify, the last of node %d: this machine or these "
+             "parameters cannot be trusted",
+             w->partition, PARTITION_ATTEMPTS, e->node);
+    give_up(s, w->job, w->partition, -EILSEQ, text);
+}
+
+/* ---- what engines say ---- */
 
 static void on_hello(struct sched *s, struct engine *e, const struct link_hello *h)
 {
@@ -570,6 +717,9 @@ static void on_hello(struct sched *s, struct engine *e, const struct link_hello 
     e->hello = *h;
     e->state = ENGINE_READY;
     say(s, e, &level, -1);
+    for (size_t i = 0; i < e->liars_len; i++)
+        if (is_set_aside(e, e->liars[i].gpu))
+            say_set_aside(s, e, e->liars[i].gpu);
     log_info(log_i64("node", e->node), log_i64("pid", e->pid), log_str("msg", "engine ready"),
              log_str("device", h->device), log_u64("threads", h->threads));
     tell(s, e, "started");
@@ -587,6 +737,7 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
                   log_i64("node", e->node), log_str("stage", names[m->stage]));
     f->stage = (enum partition_stage)m->stage;
     f->percent = m->percent;
+    f->begun = true;
     if (f->stage != PARTITION_LOADING)
         end_hold(s, f->size);
     jobs_partition_stage(s->opt.jobs, m->job, m->partition, f->stage, f->percent);
@@ -654,6 +805,10 @@ static void on_message(struct sched *s, struct engine *e, const struct link_mess
         if (land(e, m->failed.job, m->failed.partition, &f))
             on_failed(s, e, &f, &m->failed);
         break;
+    case LINK_WRONG:
+        if (land(e, m->wrong.job, m->wrong.partition, &f))
+            on_wrong(s, e, &m->wrong);
+        break;
     case LINK_STATUS:
         e->status = m->status;
         e->status.resident_bytes = resident_bytes(e->pid);
@@ -701,8 +856,12 @@ static bool say(struct sched *s, struct engine *e, const struct link_message *m,
 
 static bool give_partition(struct sched *s, struct engine *e, const struct partition_work *w)
 {
-    struct link_message m = {.type = LINK_WORK,
-                             .work = {w->job, w->partition, (uint32_t)w->priority}};
+    const struct strike *strike = find_strike(s, w->job, w->partition);
+    struct link_message m = {
+        .type = LINK_WORK,
+        .work = {w->job, w->partition, (uint32_t)w->priority, w->turn,
+                 strike && strike->avoid == e ? strike->avoid_gpu : LINK_NO_PROVER}};
+    enum job_priority class = w->priority;
     bool sent = say(s, e, &m, w->c1_fd);
 
     close(w->c1_fd);
@@ -710,12 +869,15 @@ static bool give_partition(struct sched *s, struct engine *e, const struct parti
         give_back(s, w->job, w->partition);
         return false;
     }
+    jobs_partition_priority(s->opt.jobs, w->job, &class);
+    pace_given(&e->pace, e->flights_len, now_ms());
     e->flights[e->flights_len++] = (struct in_flight){.job = w->job,
-                                                   .partition = w->partition,
-                                                   .size = w->size,
-                                                   .priority = w->priority,
-                                                   .stage = PARTITION_SYNTHESIZING,
-                                                   .since = now_ms()};
+                                                      .partition = w->partition,
+                                                      .size = w->size,
+                                                      .priority = class,
+                                                      .given = m.work,
+                                                      .stage = PARTITION_SYNTHESIZING,
+                                                      .since = now_ms()};
     return true;
 }
 
@@ -729,16 +891,186 @@ static uint32_t refused_sizes(const struct link_hello *h)
     return refused;
 }
 
-static void fill_engine(struct sched *s, struct engine *e)
+/* ---- who gets what ---- */
+
+static struct load load_of(struct engine *e)
 {
     size_t capacity = min_size(e->hello.capacity, SCHED_IN_FLIGHT_MAX);
+    struct load l = {.open = e->state == ENGINE_READY && !all_set_aside(e),
+                     .in_flight = e->flights_len,
+                     .ms = e->pace.ms};
+
+    l.room = capacity > e->flights_len ? capacity - e->flights_len : 0;
+    for (size_t i = 0; i < e->flights_len; i++)
+        l.waiting += !e->flights[i].begun && !e->flights[i].recalled && !e->flights[i].cancel_sent;
+    return l;
+}
+
+static void load_all(struct sched *s, struct load loads[SCHED_ENGINES_MAX])
+{
+    for (size_t i = 0; i < s->engines_len; i++)
+        loads[i] = load_of(&s->engines[i]);
+}
+
+static bool refuses(const struct engine *e, const struct sector_size *size)
+{
+    return refused_sizes(&e->hello) >> (size - sector_sizes) & 1;
+}
+
+/* It takes partitions, or will in a moment. */
+static bool is_there(struct engine *e)
+{
+    return load_of(e).open || (e->state == ENGINE_STARTING && e->failures == 0);
+}
+
+/* The engine that made a wrong proof of this partition, if there is another one that could do better; else NULL. */
+static const struct engine *to_be_avoided(struct sched *s, const struct partition_work *w)
+{
+    const struct strike *strike = find_strike(s, w->job, w->partition);
+
+    for (size_t i = 0; strike && strike->avoid && i < s->engines_len; i++)
+        if (&s->engines[i] != strike->avoid && is_there(&s->engines[i]) &&
+            !refuses(&s->engines[i], w->size))
+            return strike->avoid;
+    return NULL;
+}
+
+static void park(struct sched *s, const struct partition_work *w)
+{
+    struct parked *p = malloc(sizeof(*p));
+
+    if (!p) {
+        close(w->c1_fd);
+        give_back(s, w->job, w->partition);
+        return;
+    }
+    *p = (struct parked){*w, s->parked};
+    s->parked = p;
+}
+
+static void give_back_parked(struct sched *s, struct parked **at)
+{
+    struct parked *p = *at;
+
+    *at = p->next;
+    close(p->work.c1_fd);
+    give_back(s, p->work.job, p->work.partition);
+    free(p);
+}
+
+/* False when there is no room for it. */
+static bool give_parked(struct sched *s, struct parked **at)
+{
+    struct load loads[SCHED_ENGINES_MAX] = {{0}};
+    struct parked *p = *at;
+    const struct engine *avoid = to_be_avoided(s, &p->work);
+
+    load_all(s, loads);
+    for (size_t i = 0; i < s->engines_len; i++)
+        if (&s->engines[i] == avoid || refuses(&s->engines[i], p->work.size))
+            loads[i].open = false;
+    size_t i = balance_choose(loads, s->engines_len);
+    if (i == s->engines_len)
+        return false;
+    *at = p->next;
+    give_partition(s, &s->engines[i], &p->work);
+    free(p);
+    return true;
+}
+
+static void give_all_parked(struct sched *s)
+{
+    struct parked **at = &s->parked;
+
+    while (*at) {
+        if (jobs_cancelled(s->opt.jobs, (*at)->work.job))
+            give_back_parked(s, at);
+        else if (!give_parked(s, at))
+            at = &(*at)->next;
+    }
+}
+
+/* False when there is nothing for this engine, or it does not take it. */
+static bool give_next(struct sched *s, struct engine *e)
+{
     struct partition_work w;
 
-    while (e->state == ENGINE_READY && !atomic_load(&s->stop) && e->flights_len < capacity &&
-           jobs_take_partition_but(s->opt.jobs, e->node, refused_sizes(&e->hello), &w) == 0)
-        if (!give_partition(s, e, &w))
-            return;
+    if (jobs_take_partition_but(s->opt.jobs, e->node, refused_sizes(&e->hello), &w) < 0)
+        return false;
+    if (to_be_avoided(s, &w) != e)
+        return give_partition(s, e, &w);
+    park(s, &w);
+    return true;
 }
+
+static void give_out(struct sched *s)
+{
+    bool nothing[SCHED_ENGINES_MAX] = {false};
+    struct load loads[SCHED_ENGINES_MAX] = {{0}};
+
+    while (!atomic_load(&s->stop)) {
+        give_all_parked(s);
+        load_all(s, loads);
+        for (size_t i = 0; i < s->engines_len; i++)
+            loads[i].open = loads[i].open && !nothing[i];
+        size_t i = balance_choose(loads, s->engines_len);
+        if (i == s->engines_len)
+            return;
+        nothing[i] = !give_next(s, &s->engines[i]);
+    }
+}
+
+/* Of those that have not been begun the one that would be last. */
+static struct in_flight *last_waiting(struct engine *e)
+{
+    struct in_flight *last = NULL;
+
+    for (size_t i = 0; i < e->flights_len; i++) {
+        struct in_flight *f = &e->flights[i];
+        if (!f->begun && !f->recalled && !f->cancel_sent &&
+            (!last || link_work_is_before(&last->given, &f->given)))
+            last = f;
+    }
+    return last;
+}
+
+/* What an engine gives back goes through the queue, which has nothing better for the idle one. One at a time. */
+static void recall(struct sched *s, struct engine *e)
+{
+    struct in_flight *f = last_waiting(e);
+    const struct link_message m = {.type = LINK_RECALL, .recall = {f->job, f->partition}};
+
+    f->recalled = true;
+    say(s, e, &m, -1);
+}
+
+static bool waits_for_recalled(const struct engine *e)
+{
+    for (size_t i = 0; i < e->flights_len; i++)
+        if (e->flights[i].recalled && !e->flights[i].begun)
+            return true;
+    return false;
+}
+
+static void steal(struct sched *s)
+{
+    struct load loads[SCHED_ENGINES_MAX] = {{0}};
+
+    load_all(s, loads);
+    for (size_t i = 0; i < s->engines_len; i++)
+        if (waits_for_recalled(&s->engines[i]))
+            return;
+    for (size_t i = 0; i < s->engines_len && !atomic_load(&s->stop); i++) {
+        size_t from = balance_steal(loads, s->engines_len, i);
+        struct in_flight *f = from < s->engines_len ? last_waiting(&s->engines[from]) : NULL;
+        if (!f || refuses(&s->engines[i], f->size))
+            continue;
+        recall(s, &s->engines[from]);
+        return;
+    }
+}
+
+/* ---- what changes while it is there ---- */
 
 static void tell_of_cancelled(struct sched *s, struct engine *e)
 {
@@ -816,9 +1148,11 @@ static void publish_status(struct sched *s)
     st->partitions_done = s->done;
     st->partitions_failed = s->failed;
     st->partitions_returned = s->returned;
+    st->partitions_stolen = s->stolen;
+    st->no_prover = s->no_prover;
     publish_holds(s, st);
     for (size_t i = 0; i < s->engines_len; i++) {
-        const struct engine *e = &s->engines[i];
+        struct engine *e = &s->engines[i];
         struct engine_status *es = &st->engines[i];
         *es = (struct engine_status){.node = e->node,
                                      .state = e->state,
@@ -826,7 +1160,10 @@ static void publish_status(struct sched *s)
                                      .hello = e->hello,
                                      .status = e->status,
                                      .starts = e->starts,
-                                     .deaths = e->deaths};
+                                     .deaths = e->deaths,
+                                     .set_aside = all_set_aside(e),
+                                     .pace_ms = e->pace.ms,
+                                     .wrong = e->wrong};
         es->retry_in_ms = e->state == ENGINE_DOWN ? e->retry_at : 0; /* made relative by readers */
         memcpy(es->last_end, e->last_end, sizeof(es->last_end));
         es->in_flight_len = e->flights_len;
@@ -852,8 +1189,10 @@ static void make_pass(struct sched *s)
         check_timers(s, e);
         tell_of_cancelled(s, e);
         tell_of_priorities(s, e);
-        fill_engine(s, e);
     }
+    give_out(s);
+    steal(s);
+    look_for_provers(s);
     publish_status(s);
 }
 
@@ -933,6 +1272,8 @@ static void stop_engines(struct sched *s)
 /* Whatever the table still believes to be in an engine is not. */
 static void give_back_all(struct sched *s)
 {
+    while (s->parked)
+        give_back_parked(s, &s->parked);
     for (size_t i = 0; i < s->engines_len; i++) {
         struct engine *e = &s->engines[i];
         for (size_t k = 0; k < e->flights_len; k++)
@@ -976,6 +1317,8 @@ int sched_create(const struct sched_options *opt, struct sched **out, struct err
     if (!s)
         return errmsg_set(err, -ENOMEM, "scheduler: no memory");
     s->opt = *opt;
+    if (!s->opt.strikes)
+        s->opt.strikes = SCHED_STRIKES;
     if (!s->opt.silence_ms)
         s->opt.silence_ms = SILENCE_MS;
     if (!s->opt.params_retry_ms)
@@ -1109,7 +1452,8 @@ bool sched_refuses(struct sched *s, const struct sector_size *size, struct errms
             best = h;
     }
     if (refused)
-        errmsg_set(err, -EINVAL, "a sector of %s needs %.1f GiB of memory to be proved, %s has %.1f GiB",
+        errmsg_set(err, -EINVAL,
+                   "a sector of %s needs %.1f GiB of memory to be proved, %s has %.1f GiB",
                    size->name, (double)best->needed_bytes[i] / (1 << 30), best->limit_from,
                    (double)best->limit_bytes / (1 << 30));
     pthread_mutex_unlock(&s->lock);

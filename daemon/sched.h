@@ -1,10 +1,15 @@
 /*
  * The scheduler: which partition runs on which engine, and when.
  *
- * One thread starts the engines, gives each as many partitions as it has room for, hands results to
- * the job table, and puts an engine that died, or fell silent, back on its feet after a pause that
+ * One thread starts the engines, gives partitions, in the order of the job table, to the engine that has room and will be through first
+ * (balance.h), lets an engine without work take from the longest queue what has not been begun there, hands results to the job table,
+ * and puts an engine that died, or fell silent, back on its feet after a pause that
  * grows. What such an engine held goes back to the queue; a partition that has been in an engine at
- * its death SCHED_STRIKES times fails its job, so that no job can keep the service crashing for ever.
+ * its death `strikes` times fails its job, so that no job can keep the service crashing for ever.
+ *
+ * A partition whose proof does not verify is proved again by another engine, or another prover, where there is one; PARTITION_ATTEMPTS times
+ * in all, then its job fails. A prover that made SCHED_WRONG_MAX such proofs is set aside until the service is started again; without
+ * any prover left jobs wait, and status, events and log say so.
  *
  * When an engine cannot use the parameters of a size, no partition of that size is given out until their files change, or a
  * pause is over that grows from seconds to minutes. Jobs of that size wait; all others go on.
@@ -19,6 +24,7 @@
 #include "daemon/supervise.h"
 
 #define SCHED_STRIKES 3
+#define SCHED_WRONG_MAX 3
 #define SCHED_SIZES 10 /* of sector_sizes */
 #define SCHED_ENGINES_MAX SUPERVISOR_SLOTS
 #define SCHED_IN_FLIGHT_MAX SLOTS_MAX /* of one engine, whatever capacity it says */
@@ -32,7 +38,8 @@ struct sched_options {
     const char *const *engine_argv;
     const int *nodes; /* an engine for each; copied */
     size_t nodes_len;
-    uint32_t silence_ms;      /* an engine that says nothing for so long is killed; 0: a minute */
+    uint32_t strikes;          /* 0: SCHED_STRIKES */
+    uint32_t silence_ms;       /* an engine that says nothing for so long is killed; 0: a minute */
     uint32_t journal_retry_ms; /* pause after a result could not be written; 0: five seconds */
     uint32_t params_retry_ms;  /* first pause after parameters could not be used; 0: five seconds */
     /* A number that is another one whenever the parameter files of this size are (gone, come, changed): then a pause
@@ -68,6 +75,9 @@ struct engine_status {
     uint32_t starts, deaths;
     int64_t retry_in_ms; /* when down */
     char last_end[256];  /* how the last one ended; empty: never */
+    bool set_aside;      /* all its provers are */
+    double pace_ms;      /* for a partition, with all it has; 0: not known yet */
+    uint64_t wrong;      /* proofs of it that did not verify, ever */
     size_t in_flight_len;
     struct {
         uint64_t job;
@@ -91,7 +101,9 @@ struct sched_status {
     size_t engines_len;
     struct engine_status engines[SCHED_ENGINES_MAX];
     uint32_t unwritten; /* verified proofs that wait for room on the disk */
-    uint64_t partitions_done, partitions_failed, partitions_returned;
+    uint64_t partitions_done, partitions_failed, partitions_returned, partitions_stolen;
+    bool
+        no_prover; /* every one has been set aside: nothing is proved until the service is started again */
 };
 
 /* A copy of the present state. Any thread. */

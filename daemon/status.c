@@ -101,6 +101,12 @@ static void put_engine(FILE *out, const struct engine_status *e)
         fprintf(out, ", %s, started again in %.1f s", e->last_end, (double)e->retry_in_ms / 1e3);
     if (e->deaths > 0)
         fprintf(out, ", ended %" PRIu32 " times", e->deaths);
+    if (e->wrong > 0)
+        fprintf(out, ", %" PRIu64 " wrong proofs", e->wrong);
+    if (e->set_aside)
+        fputs(", SET ASIDE until the service is started again", out);
+    if (e->pace_ms > 0)
+        fprintf(out, ", a partition in %.3g s", e->pace_ms / 1e3);
     if (e->status.params[0])
         fprintf(out, "\n            holds parameters: %s", e->status.params);
     if (e->state == ENGINE_READY)
@@ -124,6 +130,10 @@ static void put_engines(FILE *out, struct sched *sched)
     sched_status(sched, st);
     for (size_t i = 0; i < st->engines_len; i++)
         put_engine(out, &st->engines[i]);
+    if (st->no_prover)
+        fputs("waiting     NO PROVER IS LEFT: all made wrong proofs and were set aside. Look at this machine and its "
+              "parameters, then start the service again; jobs wait\n",
+              out);
     for (size_t i = 0; i < st->holds_len; i++)
         fprintf(out, "parameters  %s: jobs wait for parameters, next try in %.0f s: %s\n",
                 st->holds[i].size->name, (double)st->holds[i].retry_in_ms / 1e3, st->holds[i].why);
@@ -295,6 +305,11 @@ static void put_partition_metrics(FILE *out, const struct sched_status *st)
     fprintf(out, "proofd_partitions_failed_total %" PRIu64 "\n", st->partitions_failed);
     head(out, "partitions_returned_total", "counter", "Partitions that went back to the queue.");
     fprintf(out, "proofd_partitions_returned_total %" PRIu64 "\n", st->partitions_returned);
+    head(out, "partitions_stolen_total", "counter",
+         "Of these, those that an idle engine took from another's queue.");
+    fprintf(out, "proofd_partitions_stolen_total %" PRIu64 "\n", st->partitions_stolen);
+    head(out, "no_prover", "gauge", "1: every prover has been set aside for wrong proofs, jobs wait.");
+    fprintf(out, "proofd_no_prover %d\n", st->no_prover);
     head(out, "sizes_held", "gauge", "Sector sizes whose parameters cannot be used: jobs wait.");
     fprintf(out, "proofd_sizes_held %zu\n", st->holds_len);
     head(out, "proofs_unwritten", "gauge", "Verified proofs that wait for room on the disk.");
@@ -337,6 +352,16 @@ static uint64_t engine_deaths(const struct engine_status *e)
     return e->deaths;
 }
 
+static uint64_t engine_wrong(const struct engine_status *e)
+{
+    return e->wrong;
+}
+
+static uint64_t engine_set_aside(const struct engine_status *e)
+{
+    return e->set_aside;
+}
+
 static void put_engine_metrics(FILE *out, const struct sched_status *st)
 {
     put_per_engine(out, st, "engine_up", "gauge", "1: the engine is ready.", engine_up);
@@ -348,6 +373,10 @@ static void put_engine_metrics(FILE *out, const struct sched_status *st)
                    engine_starts);
     put_per_engine(out, st, "engine_deaths_total", "counter", "Unwanted ends of the engine.",
                    engine_deaths);
+    put_per_engine(out, st, "engine_wrong_proofs_total", "counter",
+                   "Proofs of the engine that did not verify.", engine_wrong);
+    put_per_engine(out, st, "engine_set_aside", "gauge",
+                   "1: all its provers made too many of them and are not used.", engine_set_aside);
 }
 
 /* One metric, a line for each stage of each engine. */

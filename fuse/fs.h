@@ -23,6 +23,7 @@ struct fs_options {
     const char *store_dir;    /* its free space is what `df` tells */
     uint64_t max_store_bytes; /* as in jobs_options */
     uint32_t max_unfinished;  /* so, too: a user's open files take at most half of that. 0: no limit */
+    gid_t critical_gid;       /* who is in it may make a job critical; so may root and the service's user */
     unsigned threads;         /* that serve requests; 0: a sane number */
     /* Something is lost but the service goes on: one line, with what gets it back. May be NULL. */
     void (*warn)(void *ctx, const char *text);

@@ -137,7 +137,7 @@ void text_read(struct text *t, fuse_req_t req, size_t size, uint64_t offset)
     free(piece);
 }
 
-void text_write(struct text *t, fuse_req_t req, const char *buf, size_t len)
+void text_write(struct text *t, fuse_req_t req, const char *buf, size_t len, bool trusted)
 {
     char text[WRITE_MAX + 1];
     struct errmsg err = {""};
@@ -149,7 +149,7 @@ void text_write(struct text *t, fuse_req_t req, const char *buf, size_t len)
     memcpy(text, buf, len);
     text[len] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    int ret = tree_write(t->all->tree, t->ino, text, &err);
+    int ret = tree_write(t->all->tree, t->ino, text, trusted, &err);
     if (ret < 0)
         fuse_reply_err(req, -ret);
     else

@@ -25,7 +25,7 @@ void text_close(struct text *t);
 
 void text_read(struct text *t, fuse_req_t req, size_t size, uint64_t offset);
 /* One write is one text for tree_write. */
-void text_write(struct text *t, fuse_req_t req, const char *buf, size_t len);
+void text_write(struct text *t, fuse_req_t req, const char *buf, size_t len, bool trusted);
 
 /* POLLIN and POLLPRI when the file has changed since it was last read from the beginning; takes ph
  * (may be NULL) and tells it of the next change. */

@@ -614,7 +614,7 @@ int tree_render(struct tree *t, uint64_t ino, char **text, size_t *len)
     return tree_ino_is_job(ino, &job, &kind) ? render_job(t, job, kind, text, len) : -ENOENT;
 }
 
-int tree_write(struct tree *t, uint64_t ino, const char *text, struct errmsg *err)
+int tree_write(struct tree *t, uint64_t ino, const char *text, bool trusted, struct errmsg *err)
 {
     const struct node *node = own_node(t, ino);
     enum job_priority priority;
@@ -629,6 +629,8 @@ int tree_write(struct tree *t, uint64_t ino, const char *text, struct errmsg *er
     if (job_priority_parse(text, &priority) < 0)
         return errmsg_set(err, -EINVAL, "priority is low, normal, high or critical, not '%.40s'",
                           text);
+    if (priority == JOB_CRITICAL && !trusted)
+        return errmsg_set(err, -EPERM, "critical is for root, the service's user and its critical_group");
     return jobs_set_priority(t->jobs, job, priority);
 }
 

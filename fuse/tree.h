@@ -94,8 +94,9 @@ int tree_list(struct tree *tree, uint64_t ino, uint64_t offset,
 int tree_render(struct tree *tree, uint64_t ino, char **text, size_t *len);
 
 /* A user's text for `ino` (NAME.priority, a writable file of the service): without the newline at
- * its end. -EACCES for what takes none, -EINVAL with err for a wrong word. */
-int tree_write(struct tree *tree, uint64_t ino, const char *text, struct errmsg *err);
+ * its end. -EACCES for what takes none, -EINVAL with err for a wrong word; -EPERM when somebody who is not `trusted` makes a job
+ * critical. */
+int tree_write(struct tree *tree, uint64_t ino, const char *text, bool trusted, struct errmsg *err);
 
 /* ---- results ---- */
 /* The kinds (bits 1 << kind) that job `id` has and nobody can see yet, and a copy of the job. */

@@ -3,6 +3,7 @@
 # that were known beforehand. After each part nothing is in flight.
 . "$(dirname "$0")/lib.sh"
 real_engine
+chmod 755 "$work" # for other users
 cpus=$(nproc)
 [ "$cpus" -ge 2 ] && nodes="cpus:0 cpus:1" || nodes="cpus:0 cpus:0"
 
@@ -79,10 +80,68 @@ is_idle "a cancelled job"
 remove_all
 expect "stop" stop
 
+# ---- users of a priority take turns: a small job of another one does not wait for a long queue
+simulate "start_ms = 10"
+begin
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+    other() { setpriv --reuid 1001 --regid 1001 --clear-groups "$@"; }
+    for i in 1 2 3; do test_job "much$i" 100 "$i"; done
+    expect "another user's job" other bash -c "echo '{\"proofd-test\":{\"partitions\":4,\"seed\":9}}' >'$jobs/little'"
+    expect "little is done" ends little done 30
+    refuse "before much that came earlier" in_state much2 done
+    refuse "critical is not for everybody" other bash -c "echo critical >'$jobs/little.priority'"
+    expect "high is" other bash -c "echo high >'$jobs/little.priority'"
+    expect "stop" stop
+    begin --critical-group 1001
+    expect "critical is for its group" other bash -c "echo critical >'$jobs/little.priority'"
+    same "which is what it is" "$(cat "$jobs/little.priority")" critical
+    for i in 1 2 3; do expect "much$i is done" ends "much$i" done 60; done
+    remove_all
+else
+    skip "users among each other" "not root, or no setpriv"
+fi
+refuse "a group that is none" "$proofd" --mount "$mnt.no" --store "$work/no" --critical-group nonesuch --check-config
+is_idle "users"
+expect "stop" stop
+
+# ---- two nodes, one long queue: both work until its end
+begin
+test_job even 60 3
+expect "even is done" ends even done 60
+for n in 0 1; do same "node $n had its share" "$(($(column $n proving 4) >= 15))" 1; done
+remove_all
+expect "stop" stop
+
+# ---- devices that lie: a job fails after its third wrong proof, a device is done without after its third; then jobs wait
+simulate "finish_wrong = 1"
+begin
+all_set_aside() { grep -q 'NO PROVER IS LEFT' "$mnt/status"; }
+for i in 1 2 3 4; do test_job "w$i" 1 "$i"; done
+expect "no prover is left" wait_for 30 all_set_aside
+same "the metrics say so" "$(value metrics proofd_no_prover)" 1
+same "three wrong proofs each" "$(awk '/^proofd_engine_wrong_proofs_total/ { print $2 }' "$mnt/metrics")" "3
+3"
+like "the device says so" "$(cat "$mnt/gpus/0/status")" "state set aside"
+like "one job has failed" "$(cat "$jobs"/w*.error)" "3 proofs in a row do not verify"
+sleep 0.1
+waits=$(grep -l '^queued' "$jobs"/w*.status | wc -l)
+same "others wait" "$((waits >= 1 && waits <= 3))" 1
+test_job later 1 9
+expect "and are taken" in_state later queued
+is_idle "no prover"
+expect "stop" stop
+simulate
+begin
+expect "later is done after a restart" ends later done
+for i in 1 2 3 4; do expect "w$i comes to an end" wait_for 10 bash -c "[ -e '$jobs/w$i.proof' ] || [ -e '$jobs/w$i.error' ]"; done
+same "those that waited are done" "$(grep -l '^done' "$jobs"/w*.status | wc -l)" "$waits"
+remove_all
+expect "stop" stop
+
 # ---- faults of every kind: each job comes to one end, the service lives
 simulate "synthesis_jitter_ms = 2" "start_jitter_ms = 4" "finish_jitter_ms = 4" "stall_ms = 400" "device = 1M" \
     "synthesis_error = 0.02" "synthesis_die = 0.005" "start_error = 0.02" "start_die = 0.01" "start_hang = 0.01" \
-    "finish_error = 0.02" "finish_die = 0.01" "finish_wrong = 0.1"
+    "finish_error = 0.02" "finish_die = 0.01" "finish_wrong = 0.01"
 begin
 for i in $(seq 1 8); do test_job "f$i" 10 "$i"; done
 has_final_state() { [ -e "$jobs/$1.proof" ] || [ -e "$jobs/$1.error" ]; }
@@ -118,7 +177,7 @@ expect "stop" stop
 # ---- a sector of 2 KiB, with its true proof known beforehand: the witness is made and the proof is verified
 mkdir "$work/true"
 "$build/tests/system/sim_learn" "$(c1 2KiB-sealed)" "$vectors/2KiB-sealed/proof-r3-s5.txt" "$work/true"
-simulate "proofs = $work/true" "finish_wrong = 0.4"
+simulate "proofs = $work/true"
 begin --nodes "cpus:0" --permits 2
 expect "cp" cp "$(c1 2KiB-sealed)" "$jobs/true"
 expect "true is done" ends true done 120

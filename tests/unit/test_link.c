@@ -48,7 +48,7 @@ static struct link_message sensible(uint32_t type)
     if (type == LINK_HELLO)
         m.hello = (struct link_hello){.node = 1, .threads = 2, .capacity = 3, .device = "cpu"};
     if (type == LINK_WORK)
-        m.work = (struct link_work){7, 3, JOB_HIGH};
+        m.work = (struct link_work){7, 3, JOB_HIGH, 11, LINK_NO_PROVER};
     if (type == LINK_CANCEL)
         m.cancel.job = 7;
     if (type == LINK_STAGE)

@@ -47,8 +47,11 @@ int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
         if (table.fate[k] == WAITING && !table.held[k % 2] && !(refused >> k % 2 & 1)) {
             table.fate[k] = TAKEN;
             table.takes[k]++;
-            *out = (struct partition_work){1, k, JOB_NORMAL, &sector_sizes[k % 2],
-                                           memfd_create("c1", MFD_CLOEXEC)};
+            *out = (struct partition_work){.job = 1,
+                                           .partition = k,
+                                           .priority = JOB_NORMAL,
+                                           .size = &sector_sizes[k % 2],
+                                           .c1_fd = memfd_create("c1", MFD_CLOEXEC)};
             ret = 0;
         }
     pthread_mutex_unlock(&table.lock);
@@ -156,6 +159,11 @@ static bool all_done(void)
     return count(DONE) == table.len;
 }
 
+static bool all_but_one_done(void)
+{
+    return count(DONE) >= table.len - 1;
+}
+
 static bool odd_ones_are_done(void)
 {
     return count(DONE) == table.len / 2;
@@ -190,15 +198,49 @@ static void wait_until(bool (*condition)(void))
 /* ---- engines ---- */
 
 static const char *marker_path;
+static int engine_node;
 
 /* A small one has not the memory for the first size. */
 static void send_hello(bool small)
 {
     struct link_message m = {.type = LINK_HELLO,
-                             .hello = {.threads = 1, .capacity = 2, .device = "made up",
+                             .hello = {.node = engine_node, .threads = 1, .capacity = 2, .device = "made up",
                                        .limit_bytes = (uint64_t)8 << 30, .limit_from = "node 0"}};
     if (small)
         m.hello.needed_bytes[0] = (uint64_t)10 << 30;
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+/* One prover, which is no GPU. */
+static void send_status(void)
+{
+    struct link_message m = {.type = LINK_STATUS};
+
+    m.status.node.memory.node = m.status.node.memory.misplaced_node = -1;
+    m.status.node.provers_len = 1;
+    m.status.node.provers[0].gpu = -1;
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+/* Works, but the proofs of node 0, or of all ("wrong"), do not verify. */
+static bool is_wrong(const char *mode)
+{
+    return strcmp(mode, "wrong") == 0 || (strcmp(mode, "wrong-on-0") == 0 && engine_node == 0);
+}
+
+static void send_wrong(const struct link_work *w)
+{
+    struct link_message m = {.type = LINK_WRONG,
+                             .wrong = {w->job, w->partition, -1, "does not verify"}};
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+/* It has begun nothing. */
+static void on_recall(const struct link_recall *r)
+{
+    struct link_message m = {
+        .type = LINK_FAILED,
+        .failed = {.job = r->job, .partition = r->partition, .code = -EAGAIN}};
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
 }
 
@@ -244,6 +286,7 @@ static void answer(const char *mode, const struct link_work *w)
         m.type = LINK_DONE;
         m.done = (struct link_done){
             .job = w->job, .partition = w->partition, .report.params = SRS_CHECKED};
+        m.done.report.node = engine_node;
         m.done.proof[0] = (uint8_t)w->partition;
         if (strcmp(mode, "nan") == 0 && !is_second_life(marker_path))
             m.done.report.msm_ms = nan("");
@@ -267,6 +310,7 @@ static int engine_main(const char *mode, const char *marker)
     marker_path = marker;
     if (strcmp(mode, "mute") != 0)
         send_hello(strcmp(mode, "small") == 0);
+    send_status();
     if (strcmp(mode, "hello-twice") == 0 && !is_second_life(marker))
         send_hello(false);
     if (strcmp(mode, "rubbish") == 0 && !is_second_life(marker))
@@ -278,6 +322,8 @@ static int engine_main(const char *mode, const char *marker)
             return 0;
         if (m.type == LINK_CANCEL)
             on_cancel(&m.cancel);
+        if (m.type == LINK_RECALL)
+            on_recall(&m.recall);
         if (m.type == LINK_PRIORITY && m.priority.job == 1 && m.priority.priority == JOB_HIGH)
             answer("work", &(struct link_work){.job = 1}); /* partition 0 was held until now */
         if (m.type != LINK_WORK)
@@ -288,7 +334,9 @@ static int engine_main(const char *mode, const char *marker)
             return ENGINE_EXIT_GPU + 5;
         if (strcmp(mode, "die-once") == 0 && !is_second_life(marker))
             raise(SIGKILL);
-        if (strcmp(mode, "hold") != 0)
+        if (is_wrong(mode))
+            send_wrong(&m.work);
+        else if (strcmp(mode, "hold") != 0 && (strcmp(mode, "hold-on-0") != 0 || engine_node != 0))
             answer(mode, &m.work);
     }
     return 0;
@@ -324,11 +372,13 @@ static void setup(void)
 static uint32_t params_retry_ms = 20;
 static uint64_t say_stamp(void *ctx, const struct sector_size *size);
 
+static size_t nodes_len = 1;
+
 static void begin(const char *mode, size_t partitions, uint32_t silence_ms)
 {
-    static const int node = 0;
-    struct sched_options opt = {.supervisor = sup, .engine_argv = argv, .nodes = &node,
-                                .nodes_len = 1, .silence_ms = silence_ms, .journal_retry_ms = 20,
+    static const int nodes[] = {0, 1};
+    struct sched_options opt = {.supervisor = sup, .engine_argv = argv, .nodes = nodes,
+                                .nodes_len = nodes_len, .silence_ms = silence_ms, .journal_retry_ms = 20,
                                 .params_retry_ms = params_retry_ms,
                                 .params_stamp = say_stamp,
                                 .event = note_event};
@@ -420,6 +470,66 @@ START_TEST(sched__a_gpu_that_breaks_three_times_is_done_without)
     sched_status(sched, &st);
     ck_assert_uint_eq(st.engines[0].deaths, 3);
     ck_assert_uint_ge(st.partitions_returned, 3);
+}
+END_TEST
+
+/* Three tries, then its job fails; three wrong proofs, then the prover is set aside, and the rest waits for somebody. */
+START_TEST(sched__wrong_proofs_fail_the_job_and_set_the_prover_aside)
+{
+    static struct sched_status st;
+
+    begin("wrong", 1, 0);
+    wait_until(one_failed);
+    ck_assert_int_eq(table.code, -EILSEQ);
+    ck_assert_ptr_nonnull(strstr(table.text, "partition 0: 3 proofs in a row do not verify"));
+    ck_assert_uint_eq(table.takes[0], 3);
+    pthread_mutex_lock(&table.lock);
+    table.len = 3;
+    pthread_mutex_unlock(&table.lock);
+    sched_wake(sched);
+    usleep(30000);
+    ck_assert_uint_eq(count(WAITING), 2);
+    ck_assert_uint_eq(table.takes[1] + table.takes[2], 0);
+    sched_status(sched, &st);
+    ck_assert(st.no_prover && st.engines[0].set_aside);
+    ck_assert_uint_eq(st.engines[0].wrong, 3);
+    ck_assert_uint_eq(st.engines[0].starts, 1);
+    ck_assert_ptr_nonnull(strstr(events, "engine node=0 its prover is set aside after 3 wrong proofs\n"));
+    ck_assert_ptr_nonnull(strstr(events, "no prover is left"));
+    end();
+}
+END_TEST
+
+/* Whatever node 0 gets wrong node 1 gets right: no partition is tried twice by the one that lies. */
+START_TEST(sched__what_one_node_got_wrong_another_proves)
+{
+    static struct sched_status st;
+
+    nodes_len = 2;
+    begin("wrong-on-0", PARTITIONS, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_le(st.engines[0].wrong, 2 + SCHED_WRONG_MAX); /* it had room for two */
+    ck_assert_uint_eq(st.engines[1].wrong, 0);
+    ck_assert(!st.no_prover);
+    for (size_t k = 0; k < PARTITIONS; k++)
+        ck_assert_uint_le(table.takes[k], 2);
+}
+END_TEST
+
+/* An engine without work takes what another one has not begun. */
+START_TEST(sched__an_idle_engine_steals)
+{
+    static struct sched_status st;
+
+    nodes_len = 2;
+    begin("hold-on-0", PARTITIONS, 0);
+    wait_until(all_but_one_done); /* one is no queue */
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_ge(st.partitions_done, PARTITIONS - 1);
+    ck_assert_uint_eq(st.engines[0].deaths, 0);
 }
 END_TEST
 
@@ -649,7 +759,11 @@ END_TEST
 int main(int argc, char **args)
 {
     for (int i = 4; i + 1 < argc; i++)
+    {
+        if (strcmp(args[i], "--node") == 0)
+            engine_node = atoi(args[i + 1]);
         without_gpu_5 |= strcmp(args[i], "--without") == 0 && strcmp(args[i + 1], "5") == 0;
+    }
     if (argc >= 4 && strcmp(args[1], "--engine") == 0)
         return engine_main(args[2], args[3]);
     Suite *s = suite_create("sched");
@@ -662,6 +776,9 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__a_dead_engine_is_replaced_and_its_work_redone);
     tcase_add_test(tc, sched__an_engine_that_dies_at_start_is_started_again);
     tcase_add_test(tc, sched__a_gpu_that_breaks_three_times_is_done_without);
+    tcase_add_test(tc, sched__wrong_proofs_fail_the_job_and_set_the_prover_aside);
+    tcase_add_test(tc, sched__what_one_node_got_wrong_another_proves);
+    tcase_add_test(tc, sched__an_idle_engine_steals);
     tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
     tcase_add_test(tc, sched__gives_no_engine_what_it_has_no_memory_for);

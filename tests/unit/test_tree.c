@@ -468,17 +468,21 @@ START_TEST(tree_write__priorities_and_settings)
 
     fake_add(1, "a", JOB_QUEUED);
     make_tree();
-    ck_assert_int_eq(tree_write(tree, tree_job_ino(1, TREE_PRIORITY), "high", &err), 0);
+    ck_assert_int_eq(tree_write(tree, tree_job_ino(1, TREE_PRIORITY), "high", false, &err), 0);
     check_text(tree_job_ino(1, TREE_PRIORITY), "high\n");
-    ck_assert_int_eq(tree_write(tree, tree_job_ino(1, TREE_PRIORITY), "highest", &err), -EINVAL);
+    ck_assert_int_eq(tree_write(tree, tree_job_ino(1, TREE_PRIORITY), "highest", false, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "highest"));
-    ck_assert_int_eq(tree_write(tree, tree_job_ino(1, TREE_STATUS), "done", &err), -EACCES);
+    ck_assert_int_eq(tree_write(tree, tree_job_ino(1, TREE_PRIORITY), "critical", false, &err), -EPERM);
+    check_text(tree_job_ino(1, TREE_PRIORITY), "high\n");
+    ck_assert_int_eq(tree_write(tree, tree_job_ino(1, TREE_PRIORITY), "critical", true, &err), 0);
+    check_text(tree_job_ino(1, TREE_PRIORITY), "critical\n");
+    ck_assert_int_eq(tree_write(tree, tree_job_ino(1, TREE_STATUS), "done", false, &err), -EACCES);
     tree_lookup(tree, TREE_INO_ROOT, "log_level", &st);
-    ck_assert_int_eq(tree_write(tree, st.st_ino, "debug", &err), 0);
+    ck_assert_int_eq(tree_write(tree, st.st_ino, "debug", false, &err), 0);
     ck_assert_str_eq(written, "debug");
-    ck_assert_int_eq(tree_write(tree, st.st_ino, "wrong", &err), -EINVAL);
+    ck_assert_int_eq(tree_write(tree, st.st_ino, "wrong", false, &err), -EINVAL);
     tree_lookup(tree, TREE_INO_ROOT, "status", &st);
-    ck_assert_int_eq(tree_write(tree, st.st_ino, "x", &err), -EACCES);
+    ck_assert_int_eq(tree_write(tree, st.st_ino, "x", false, &err), -EACCES);
 }
 END_TEST
 
