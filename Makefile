@@ -11,7 +11,7 @@ V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
 
 # What CC compiles for. Libraries of another machine's are where Debian puts them.
-TARGET := $(shell $(CC) -dumpmachine)
+TARGET := $(shell $(CC) -dumpmachine 2>/dev/null)
 ARCH := $(firstword $(subst -, ,$(TARGET)))
 CROSS := $(filter-out $(shell uname -m),$(ARCH))
 PKG_CONFIG ?= $(if $(CROSS),PKG_CONFIG_LIBDIR=/usr/lib/$(TARGET)/pkgconfig:/usr/share/pkgconfig )pkg-config
@@ -238,7 +238,7 @@ check-sanitized:
 	@$(MAKE) --no-print-directory $(PARALLEL) all unit-tests system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) tests/run.sh unit system
 
-THREADED := unit/test_compact unit/test_circuit unit/test_workers unit/test_slots unit/test_pipeline unit/test_ground unit/test_log unit/test_jobs unit/test_upload batch_add backend_cuda unit/test_msm unit/test_ntt unit/test_sched supervise unit/test_tree c1_reader unit/test_witness subgroup srs_file unit/test_qap \
+THREADED := unit/test_arena unit/test_groth16 unit/test_partitions unit/test_users unit/test_compact unit/test_circuit unit/test_workers unit/test_slots unit/test_pipeline unit/test_ground unit/test_log unit/test_jobs unit/test_upload batch_add backend_cuda unit/test_msm unit/test_ntt unit/test_sched supervise unit/test_tree c1_reader unit/test_witness subgroup srs_file unit/test_qap \
 	unit/test_intake unit/test_device system/test_submit system/test_queue system/test_hostile system/test_mount system/test_user system/test_watch
 check-threads:
 	@$(MAKE) --no-print-directory $(PARALLEL) all unit-tests system-helpers
