@@ -28,6 +28,8 @@ if command -v jq >/dev/null; then
     shuffle "$bare" >"$forms/shuffled"
     jq . "$bare" >"$forms/indented"
     shuffle "$vectors/2KiB-sealed/c1.json" >"$forms/wrapper-shuffled"
+    jq -c '{c1out: ., prover_id: ([233, 7] + [range(30) | 0]), sector_id: 1, miner_id: 1001}' "$bare" >"$forms/task"
+    base64 -w 0 "$forms/task" >"$forms/task-base64"
 else
     skip "keys in another order" "jq is not installed"
 fi
@@ -57,12 +59,14 @@ for f in "$forms"/*; do
 done
 like "report" "$(cat "$jobs/bare.report")" '"insecure": ?true'
 
-# ---- other sectors
-others=(2KiB-v1 2KiB-synthetic)
-for c in "${others[@]}"; do expect "cp $c" cp "$(c1 "$c")" "$jobs/$c"; done
-for c in "${others[@]}"; do
+# ---- other sectors; PROOFD_ALL=1: and one of a public project, where that is at hand
+declare -A others=([2KiB-v1]=$(c1 2KiB-v1) [2KiB-synthetic]=$(c1 2KiB-synthetic))
+public=${PROOFD_SHARED:-../shared}/vectors/public/gpuproxy-c1-2KiB.json
+[ -z "${PROOFD_ALL:-}" ] || [ ! -r "$public" ] || others[public]=$public
+for c in "${!others[@]}"; do expect "cp $c" cp "${others[$c]}" "$jobs/$c"; done
+for c in "${!others[@]}"; do
     expect "$c ends" ends "$c" done "$patience"
-    expect "$c is valid" is_valid "$(c1 "$c")" "$jobs/$c.proof"
+    expect "$c is valid" is_valid "${others[$c]}" "$jobs/$c.proof"
     refuse "$c is not valid for another" is_valid "$bare" "$jobs/$c.proof"
 done
 

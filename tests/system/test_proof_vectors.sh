@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Proofs of each size up to 512 MiB, under development parameters that are made here where they are not there yet: the exact
 # 192 bytes, dense and sparse, of the smallest and the largest domain; and the largest sealed sector as a file that goes the
-# whole way, judged under the vectors' key. (The exact bytes of every vector: unit/test_trapdoor, without sums over points.) Those of 2 KiB stay for other tests (build/params); the larger ones, some gigabytes, are removed after use
+# whole way, judged under the vectors' key. (The exact bytes of every vector: unit/test_trapdoor, without sums over points; PROOFD_ALL=1
+# has them all here as well.) Those of 2 KiB stay for other tests (build/params); the larger ones, some gigabytes, are removed after use
 # unless PROOFD_KEEP_PARAMS is set.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -41,7 +42,10 @@ check_size() {
 
 prove_2KiB() { count "$build/tests/system/prove_vectors" "$@"; }
 prove_512MiB() { count "$build/tests/system/prove_vectors" "$@"; }
-prove_8MiB() { count bash tests/system/through_mount.sh "$(cd "$1" && pwd)" "$2"; }
+prove_8MiB() {
+    [ -z "${PROOFD_ALL:-}" ] || count "$build/tests/system/prove_vectors" "$@"
+    count bash tests/system/through_mount.sh "$(cd "$1" && pwd)" "$2"
+}
 
 # Runs a test that counts for itself and adds what it counted.
 count() {
@@ -60,7 +64,7 @@ count() {
 
 large=$build/params-large
 [ -n "${PROOFD_KEEP_PARAMS:-}" ] || trap 'rm -rf "$large"' EXIT
-check_size 2KiB 1200 2600 "$build/params" 2KiB-sealed 2KiB-sparse
+check_size 2KiB 1200 2600 "$build/params" 2KiB-sealed 2KiB-sparse ${PROOFD_ALL:+2KiB-v1 2KiB-synthetic}
 check_size 8MiB 1600 3200 "$large/8MiB" 8MiB-sealed
 [ -n "${PROOFD_KEEP_PARAMS:-}" ] || rm -rf "$large/8MiB"
 check_size 512MiB 2400 4500 "$large/512MiB" 512MiB-sparse
