@@ -1,11 +1,14 @@
 /*
  * The exact proofs of vectors: prove_vectors PARAMS-DIR NAME...
  *
- * For each vector c1/NAME the 192 bytes must equal those of an independent implementation, for three pairs of r and s.
- * One set of sums serves all three. Prints "N passed, N failed, N skipped"; a failure says which sum is wrong.
+ * For each vector c1/NAME the 192 bytes must equal those of an independent implementation, for three pairs of r and s (fewer
+ * are known of the large sizes). One set of sums serves all three. Prints how long it took, how much memory there was at most,
+ * and "N passed, N failed, N skipped"; a failure says which sum is wrong.
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "gpu/groth16.h"
 #include "numa/circuit/c1.h"
@@ -19,7 +22,7 @@ struct expectation {
     fr_t r, s;
 };
 
-static unsigned passed, failed;
+static unsigned passed, failed, skipped;
 
 /* C1 of a vector in the form that is there. */
 static int read_c1(const char *name, struct workers *workers, struct c1 **out, struct errmsg *err)
@@ -72,10 +75,14 @@ static void check_partition(const char *name, const struct srs *srs,
 
     for (size_t i = 0; i < ARRAY_LEN(expectations); i++) {
         const struct expectation *e = &expectations[i];
+        if (!vector_proof(name, e->file, partition, want)) {
+            printf("SKIP  %s has no %s\n", name, e->file);
+            skipped++;
+            continue;
+        }
         groth16_assemble(&srs->vk, sums, &e->r, &e->s, &proof);
         proof_encode(got, &proof);
-        bool equal =
-            vector_proof(name, e->file, partition, want) && memcmp(got, want, PROOF_BYTES) == 0;
+        bool equal = memcmp(got, want, PROOF_BYTES) == 0;
         report(name, e->file, equal);
         if (!equal)
             explain(e, got, want);
@@ -129,6 +136,23 @@ static int open_prover(struct prover *p, const struct sector_size *size, struct 
     return ret;
 }
 
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void print_cost(const char *name, const struct prover *p, double start)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    printf("%s: witness and sums in %.2f s, %u threads, at most %.1f GB resident\n", name,
+           seconds() - start, workers_count(p->workers), 1.024e-6 * (double)usage.ru_maxrss);
+}
+
 static int check_vector(struct prover *p, const char *name, bool compact, struct errmsg *err)
 {
     struct c1 *c1 = NULL;
@@ -137,10 +161,13 @@ static int check_vector(struct prover *p, const char *name, bool compact, struct
 
     if (ret == 0)
         ret = open_prover(p, c1_seal_proof(c1)->size, err);
+    double start = seconds();
     if (ret == 0)
         ret = (compact ? sums_of_compact : sums_of_expanded)(p->backend, p->srs, c1, &sums, err);
-    if (ret == 0)
+    if (ret == 0) {
+        print_cost(name, p, start);
         check_partition(name, p->srs, &sums, 0);
+    }
     c1_destroy(c1);
     return ret;
 }
@@ -165,6 +192,6 @@ int main(int argc, char **argv)
     backend_destroy(p.backend);
     srs_close(p.srs);
     workers_destroy(p.workers);
-    printf("%u passed, %u failed, 0 skipped\n", passed, failed);
+    printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);
     return failed > 0;
 }
