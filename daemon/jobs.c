@@ -495,6 +495,7 @@ void jobs_close(struct jobs *jobs)
     jobs->opt.changed = NULL;
     runs_free(jobs);
     order_destroy(jobs->order);
+    workers_destroy(jobs->syncers);
     for (size_t i = 0; i < jobs->len; i++)
         job_put(jobs->by_id[i]);
     free(jobs->by_id);

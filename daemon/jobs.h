@@ -189,6 +189,16 @@ struct partition_report {
  * later. Unknown job (cancelled): 0. */
 int jobs_partition_done(struct jobs *jobs, uint64_t job, uint32_t partition,
                         const uint8_t proof[192], const struct partition_report *report);
+/* The same for several at once, which share their syncs: those of one job one, those of different jobs at the same time, which file
+ * systems make one of. Each has its `ret`. */
+struct proof_result {
+    uint64_t job;
+    uint32_t partition;
+    uint8_t proof[192];
+    struct partition_report report;
+    int ret;
+};
+void jobs_partitions_done(struct jobs *jobs, struct proof_result *results, size_t len);
 /* Back to the queue: the engine died or is stopping. */
 void jobs_partition_returned(struct jobs *jobs, uint64_t job, uint32_t partition);
 /* The job fails with this text. */

@@ -19,6 +19,7 @@
 #include "daemon/record.h"
 #include "daemon/store.h"
 #include "daemon/users.h"
+#include "numa/workers.h"
 
 #define NAME_BUCKETS 16384
 #define READERS_MAX 8     /* uploads that are decoded as they arrive; others when they are judged */
@@ -152,6 +153,7 @@ struct jobs {
     pthread_mutex_t disk;
     pthread_mutex_t lock;
     pthread_cond_t closed; /* with lock: a spool has gone */
+    struct workers *syncers; /* D; threads that wait for the disk, NULL: not wanted yet */
 
     /* All below: guarded by lock. */
     struct job **by_id; /* sorted */

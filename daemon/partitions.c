@@ -21,6 +21,7 @@
 #include "daemon/report.h"
 
 #define TICK_NS 1000000000
+#define SYNCERS 16 /* threads that wait for the disk: it makes few syncs of many at the same time */
 
 /* For the queue's order: of a clock that nobody sets. */
 static int64_t monotonic_ms(void)
@@ -276,18 +277,21 @@ static int journal_rewrite(struct jobs *jobs, struct run *run, const struct job 
     return ret;
 }
 
-static int journal_add(struct jobs *jobs, struct run *run, const struct partition_entry *entry)
+static int journal_add(struct jobs *jobs, struct run *run, struct slot *const *slots, size_t len)
 {
     const struct job *home = run->members;
-    uint8_t bytes[PARTITION_ENTRY_BYTES];
-    int ret = run->journal_stale ? journal_rewrite(jobs, run, home) : 0;
+    uint8_t *bytes = calloc(len, PARTITION_ENTRY_BYTES);
+    int ret = !bytes ? -ENOMEM : run->journal_stale ? journal_rewrite(jobs, run, home) : 0;
 
-    if (ret < 0)
-        return ret;
-    partition_entry_encode(bytes, home->content_id, entry);
-    ret = store_journal_append(jobs->store, home->id, bytes, sizeof(bytes), run->journal_bytes);
+    for (size_t i = 0; i < len && ret == 0; i++)
+        partition_entry_encode(bytes + i * PARTITION_ENTRY_BYTES, home->content_id,
+                               slots[i]->entry);
     if (ret == 0)
-        run->journal_bytes += sizeof(bytes);
+        ret = store_journal_append(jobs->store, home->id, bytes, len * PARTITION_ENTRY_BYTES,
+                                   run->journal_bytes);
+    if (ret == 0)
+        run->journal_bytes += len * PARTITION_ENTRY_BYTES;
+    free(bytes);
     return ret;
 }
 
@@ -896,64 +900,127 @@ static int slot_hold(struct run *run, struct slot *slot, const uint8_t proof[192
     return 0;
 }
 
-/* With lock: a proof that the journal does not have yet, or NULL. */
-static struct slot *first_held(struct run *run)
+/* With disk: puts what is held into the journal, all with one sync. A held slot changes under disk alone. */
+static int journal_held(struct jobs *jobs, struct run *run)
 {
+    struct slot **held = calloc(run->partitions, sizeof(struct slot *));
+    size_t len = 0;
+
+    if (!held)
+        return -ENOMEM;
+    pthread_mutex_lock(&jobs->lock);
     for (uint32_t i = 0; i < run->partitions; i++) {
         if (run->slots[i].state == SLOT_HELD)
-            return &run->slots[i];
+            held[len++] = &run->slots[i];
     }
-    return NULL;
-}
-
-/* With disk: puts one proof into the journal. *more is false when none was left. */
-static int journal_held(struct jobs *jobs, struct run *run, bool *more)
-{
-    pthread_mutex_lock(&jobs->lock);
-    struct slot *slot = first_held(run);
     pthread_mutex_unlock(&jobs->lock);
-    *more = slot;
-    if (!slot)
-        return 0;
-    int ret = journal_add(jobs, run, slot->entry); /* a held slot changes under disk alone */
+    int ret = len > 0 ? journal_add(jobs, run, held, len) : 0;
     pthread_mutex_lock(&jobs->lock);
-    if (ret == 0)
-        slot->state = SLOT_DONE;
+    for (size_t i = 0; i < len && ret == 0; i++)
+        held[i]->state = SLOT_DONE;
     run_refresh(jobs, run);
     pthread_mutex_unlock(&jobs->lock);
+    free(held);
     return ret;
 }
 
 /* With disk: journals what is held, and ends the run when nothing is left to do. */
 static int run_settle(struct jobs *jobs, struct run *run)
 {
-    bool more = true;
+    int ret = journal_held(jobs, run);
 
-    while (more) {
-        int ret = journal_held(jobs, run, &more);
-        if (ret < 0)
-            return ret;
-    }
+    if (ret < 0)
+        return ret;
     if (run->ending != JOB_QUEUED)
         return run_end(jobs, run);
     return run_end_if_complete(jobs, run);
 }
 
+/* Runs that results are of, each once. */
+struct settling {
+    struct jobs *jobs;
+    struct {
+        struct run *run;
+        int ret;
+    } * runs;
+    size_t len;
+};
+
+static void settle_one(void *ctx, size_t item, unsigned thread)
+{
+    struct settling *st = ctx;
+
+    (void)thread;
+    st->runs[item].ret = run_settle(st->jobs, st->runs[item].run);
+}
+
+static size_t settling_find(struct settling *st, struct run *run)
+{
+    size_t i = 0;
+
+    while (i < st->len && st->runs[i].run != run)
+        i++;
+    if (i == st->len)
+        st->runs[st->len++].run = run;
+    return i;
+}
+
+/* With lock. What the table takes belongs to a run, whose place among those to settle it gets; SIZE_MAX: nothing is left to do. */
+static void hold_results(struct settling *st, struct proof_result *results, size_t len,
+                         size_t *places)
+{
+    for (size_t i = 0; i < len; i++) {
+        struct proof_result *r = &results[i];
+        struct run *run = NULL;
+        struct slot *slot = slot_back(st->jobs, r->job, r->partition, &run);
+        r->ret = slot ? slot_hold(run, slot, r->proof, &r->report) : 0;
+        places[i] = slot && r->ret == 0 ? settling_find(st, run) : SIZE_MAX;
+    }
+}
+
+/* With disk. Runs have nothing to do with each other. */
+static void settle_all(struct settling *st)
+{
+    struct jobs *jobs = st->jobs;
+
+    if (st->len > 1 && !jobs->syncers)
+        workers_create(SYNCERS, &jobs->syncers, NULL); /* without them one after another */
+    workers_run(st->len > 1 ? jobs->syncers : NULL, st->len, settle_one, st);
+}
+
+void jobs_partitions_done(struct jobs *jobs, struct proof_result *results, size_t len)
+{
+    struct settling st = {.jobs = jobs};
+    size_t *places = calloc(len, sizeof(*places));
+
+    st.runs = calloc(len, sizeof(*st.runs));
+    for (size_t i = 0; i < len; i++)
+        results[i].ret = -ENOMEM;
+    if (places && st.runs) {
+        pthread_mutex_lock(&jobs->disk);
+        pthread_mutex_lock(&jobs->lock);
+        hold_results(&st, results, len, places);
+        pthread_mutex_unlock(&jobs->lock);
+        settle_all(&st);
+        pthread_mutex_unlock(&jobs->disk);
+        for (size_t i = 0; i < len; i++) {
+            if (places[i] != SIZE_MAX)
+                results[i].ret = st.runs[places[i]].ret;
+        }
+        tell_all(jobs);
+    }
+    free(places);
+    free(st.runs);
+}
+
 int jobs_partition_done(struct jobs *jobs, uint64_t id, uint32_t partition,
                         const uint8_t proof[192], const struct partition_report *report)
 {
-    struct run *run = NULL;
+    struct proof_result one = {.job = id, .partition = partition, .report = *report};
 
-    pthread_mutex_lock(&jobs->disk);
-    pthread_mutex_lock(&jobs->lock);
-    struct slot *slot = slot_back(jobs, id, partition, &run);
-    int ret = slot ? slot_hold(run, slot, proof, report) : 0;
-    pthread_mutex_unlock(&jobs->lock);
-    if (slot && ret == 0)
-        ret = run_settle(jobs, run);
-    pthread_mutex_unlock(&jobs->disk);
-    tell_all(jobs);
-    return ret;
+    memcpy(one.proof, proof, sizeof(one.proof));
+    jobs_partitions_done(jobs, &one, 1);
+    return one.ret;
 }
 
 static char *failure_text(uint32_t partition, int code, const char *text)

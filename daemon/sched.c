@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "daemon/balance.h"
+#include "daemon/committer.h"
 #include "daemon/partition.h"
 
 #define SILENCE_MS 60000
@@ -28,6 +29,7 @@
 #define PARAMS_RETRY_LAST_MS 600000
 #define GPU_FAULTS_MAX 3    /* then an engine does without it */
 #define PARAMS_LOOK_MS 2000 /* whether the files have changed */
+#define RESIDENT_EVERY_MS 500
 #define STOP_GRACE_MS 3000
 #define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
 #define NEVER INT64_MAX
@@ -57,9 +59,9 @@ struct engine {
     enum engine_state state;
     pid_t pid;
     int sock;
-    int64_t started, heard; /* when */
-    int64_t retry_at;
-    uint32_t failures; /* in a row */
+    int64_t started, heard;    /* when */
+    int64_t retry_at, look_at; /* look_at: for its resident memory */
+    uint32_t failures;         /* in a row */
     uint32_t starts, deaths;
     uint32_t gpu_faults[ENGINE_GPUS_MAX]; /* ends for a broken GPU, by its number */
     struct liar liars[NODE_PROVERS_MAX];
@@ -98,12 +100,6 @@ struct parked {
     struct parked *next;
 };
 
-/* A verified proof that the job table could not write yet. */
-struct unwritten {
-    struct link_done done;
-    struct unwritten *next;
-};
-
 struct sched {
     struct sched_options opt;
     pthread_t thread;
@@ -118,7 +114,8 @@ struct sched {
     struct strike *strikes;
     size_t strikes_len, strikes_room;
     struct parked *parked;
-    struct unwritten *unwritten;
+    struct committer *committer;
+    struct commit *unwritten; /* the disk did not take them yet */
     int64_t write_again_at;
     uint32_t unwritten_len;
     uint64_t done, failed, returned, stolen;
@@ -417,58 +414,64 @@ static bool take_supervisor_events(struct sched *s)
 
 /* ---- results ---- */
 
-static int write_result(struct sched *s, const struct link_done *d)
+static void on_written(void *ctx)
 {
-    int ret = jobs_partition_done(s->opt.jobs, d->job, d->partition, d->proof, &d->report);
-
-    if (ret < 0)
-        return ret;
-    s->done++;
-    forget_strikes(s, d->job, d->partition);
-    return 0;
+    sched_wake(ctx);
 }
 
-static void keep_unwritten(struct sched *s, const struct link_done *d, int code)
+/* Told once of each. */
+static void keep_unwritten(struct sched *s, struct commit *c)
 {
-    struct unwritten *u = malloc(sizeof(*u));
+    const struct proof_result *r = &c->result;
 
-    log_err(log_u64("job", d->job), log_u64("partition", d->partition),
-            log_str("msg", "a proof cannot be written to the store yet"),
-            log_str("error", strerror(-code)));
-    if (!u) { /* then it is proved again */
-        give_back(s, d->job, d->partition);
-        return;
+    if (!c->refused) {
+        log_err(log_u64("job", r->job), log_u64("partition", r->partition),
+                log_str("msg", "a proof cannot be written to the store yet"),
+                log_str("error", strerror(-r->ret)));
+        s->unwritten_len++;
     }
-    u->done = *d;
-    u->next = s->unwritten;
-    s->unwritten = u;
-    s->unwritten_len++;
+    c->refused = true;
+    c->next = s->unwritten;
+    s->unwritten = c;
     s->write_again_at = now_ms() + s->opt.journal_retry_ms;
+}
+
+static void end_written(struct sched *s, struct commit *c)
+{
+    const struct proof_result *r = &c->result;
+
+    if (c->refused) {
+        log_info(log_u64("job", r->job), log_u64("partition", r->partition),
+                 log_str("msg", "the proof is in the store now"));
+        s->unwritten_len--;
+    }
+    s->done++;
+    forget_strikes(s, r->job, r->partition);
+    free(c);
+}
+
+static void take_written(struct sched *s)
+{
+    for (struct commit *c = committer_take(s->committer), *next; c; c = next) {
+        next = c->next;
+        if (c->result.ret < 0)
+            keep_unwritten(s, c);
+        else
+            end_written(s, c);
+    }
 }
 
 static void retry_unwritten(struct sched *s)
 {
-    struct unwritten *list = s->unwritten;
+    struct commit *list = s->unwritten;
 
     s->unwritten = NULL;
-    s->unwritten_len = 0;
     while (list) {
-        struct unwritten *u = list;
-        list = u->next;
-        if (write_result(s, &u->done) == 0) {
-            log_info(log_u64("job", u->done.job), log_u64("partition", u->done.partition),
-                     log_str("msg", "the proof is in the store now"));
-            free(u);
-            continue;
-        }
-        u->next = s->unwritten;
-        s->unwritten = u;
-        s->unwritten_len++;
+        struct commit *c = list;
+        list = c->next;
+        committer_put(s->committer, c);
     }
-    s->write_again_at = now_ms() + s->opt.journal_retry_ms;
 }
-
-static void give_out(struct sched *s);
 
 static void on_done(struct sched *s, struct engine *e, const struct link_done *d)
 {
@@ -476,15 +479,21 @@ static void on_done(struct sched *s, struct engine *e, const struct link_done *d
 
     e->failures = 0;
     pace_proved(&e->pace, now_ms());
-    give_out(s); /* before the disk: the engine must not wait for it */
     log_info(log_u64("job", d->job), log_u64("partition", d->partition), log_i64("node", e->node),
              log_str("stage", "verified"), log_u64("synthesis_ms", (uint64_t)r->synthesis_ms),
              log_u64("prove_ms", (uint64_t)(r->transform_ms + r->msm_ms)),
              log_u64("total_ms", (uint64_t)r->total_ms),
              log_str("params", srs_trust_text(r->params)));
-    int ret = write_result(s, d);
-    if (ret < 0)
-        keep_unwritten(s, d, ret);
+    struct commit *c = calloc(1, sizeof(*c));
+    if (!c) { /* then it is proved again */
+        give_back(s, d->job, d->partition);
+        return;
+    }
+    c->result.job = d->job;
+    c->result.partition = d->partition;
+    c->result.report = d->report;
+    memcpy(c->result.proof, d->proof, sizeof(c->result.proof));
+    committer_put(s->committer, c);
 }
 
 /* ---- sizes whose parameters cannot be used ---- */
@@ -783,6 +792,19 @@ static uint64_t resident_bytes(pid_t pid)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static void take_status(struct engine *e, const struct link_status *st)
+{
+    const int64_t now = now_ms();
+    const uint64_t resident = e->status.resident_bytes;
+
+    e->status = *st;
+    e->status.resident_bytes = resident;
+    if (resident && now < e->look_at)
+        return;
+    e->status.resident_bytes = resident_bytes(e->pid);
+    e->look_at = now + RESIDENT_EVERY_MS;
+}
+
 static void on_message(struct sched *s, struct engine *e, const struct link_message *m)
 {
     struct in_flight f;
@@ -810,8 +832,7 @@ static void on_message(struct sched *s, struct engine *e, const struct link_mess
             on_wrong(s, e, &m->wrong);
         break;
     case LINK_STATUS:
-        e->status = m->status;
-        e->status.resident_bytes = resident_bytes(e->pid);
+        take_status(e, &m->status);
         break;
     default: /* a message of the front's own kind: an engine that lost its mind */
         kill_engine(s, e, "it sent a message that only the front may send");
@@ -1180,6 +1201,7 @@ static void publish_status(struct sched *s)
 
 static void make_pass(struct sched *s)
 {
+    take_written(s);
     if (s->unwritten && now_ms() >= s->write_again_at)
         retry_unwritten(s);
     tell_log_level(s);
@@ -1300,8 +1322,9 @@ static void *sched_main(void *arg)
         stop_engines(s);
     }
     give_back_all(s);
-    if (s->unwritten)
-        retry_unwritten(s);
+    retry_unwritten(s);
+    committer_stop(s->committer);
+    take_written(s);
     publish_status(s);
     return NULL;
 }
@@ -1330,6 +1353,8 @@ int sched_create(const struct sched_options *opt, struct sched **out, struct err
     atomic_store(&s->log_level, s->sent_log_level);
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int ret = s->wake_fd < 0 ? -errno : 0;
+    if (ret == 0)
+        ret = committer_create(opt->jobs, on_written, s, &s->committer);
     s->engines = calloc(opt->nodes_len, sizeof(*s->engines));
     if (!s->engines)
         ret = -ENOMEM;
@@ -1378,11 +1403,11 @@ void sched_destroy(struct sched *s)
     if (!s)
         return;
     sched_stop(s);
-    while (s->unwritten) {
-        struct unwritten *next = s->unwritten->next;
-        free(s->unwritten);
-        s->unwritten = next;
+    for (struct commit *c = s->unwritten, *next; c; c = next) {
+        next = c->next;
+        free(c);
     }
+    committer_destroy(s->committer);
     if (s->wake_fd >= 0)
         close(s->wake_fd);
     pthread_mutex_destroy(&s->lock);

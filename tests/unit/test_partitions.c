@@ -570,6 +570,53 @@ static void stop_recording(void)
     recorder_free();
 }
 
+static struct proof_result result_of(struct partition_work work, unsigned char seed)
+{
+    struct proof_result r = {.job = work.job, .partition = work.partition, .report = js_report()};
+
+    js_fill_proof(r.proof, seed, work.partition);
+    return r;
+}
+
+/* All of eight jobs and half of a ninth in one go, with one of a job that is gone and one given twice: each job has what is its own, on disk. */
+START_TEST(jobs_partitions_done__of_many_jobs_at_once)
+{
+    enum { JOBS = 9, LEN = 8 * FAKE_PARTITIONS + 5 };
+    static struct proof_result results[LEN + 3];
+    char name[8];
+
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(name, sizeof(name), "j%d", i);
+        submit(name, i);
+    }
+    uint64_t gone = submit("gone", 100);
+    ck_assert_int_eq(jobs_set_priority(js->jobs, gone, JOB_HIGH), 0);
+    struct partition_work removed = take();
+    ck_assert_uint_eq(removed.job, gone);
+    jobs_remove(js->jobs, gone);
+    for (size_t i = 0; i < LEN; i++)
+        results[i] = result_of(take(), (unsigned char)(i / FAKE_PARTITIONS));
+    results[LEN] = result_of(removed, 0);
+    results[LEN + 1] = results[3];
+    results[LEN + 2] = results[LEN - 1];
+    jobs_partitions_done(js->jobs, results, LEN + 3);
+    for (size_t i = 0; i < LEN + 3; i++)
+        ck_assert_int_eq(results[i].ret, 0);
+    for (int again = 0; again < 2; again++) {
+        for (int i = 0; i < 8; i++) {
+            snprintf(name, sizeof(name), "j%d", i);
+            ck_assert_int_eq(js_state(js, name), JOB_DONE);
+            check_proof(name, (unsigned char)i);
+        }
+        ck_assert_uint_eq(partitions_done("j8"), 5);
+        ck_assert_int_eq(js_state(js, "gone"), JOB_STATES);
+        job_store_reopen(js);
+    }
+    for (uint32_t i = 5; i < FAKE_PARTITIONS; i++)
+        ck_assert_uint_eq(take().partition, i);
+}
+END_TEST
+
 START_TEST(jobs_partition_done__waits_in_memory_for_a_full_disk)
 {
     start_recording();
@@ -834,6 +881,7 @@ int main(void)
     tcase_add_test(tc, jobs__the_last_one_cancelled_ends_the_computation);
     tcase_add_test(tc, jobs__followers_fail_with_the_first);
     tcase_add_test(tc, jobs__sharing_survives_a_restart);
+    tcase_add_test(tc, jobs_partitions_done__of_many_jobs_at_once);
     tcase_add_test(tc, jobs_partition_done__waits_in_memory_for_a_full_disk);
     tcase_add_test(tc, jobs_tick__does_what_the_disk_refused);
     tcase_add_test(tc, jobs_open__ends_what_had_all_its_partitions);

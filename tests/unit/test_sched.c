@@ -87,22 +87,20 @@ static void settle(uint32_t partition, enum fate fate)
     table.fate[partition] = fate;
 }
 
-int jobs_partition_done(struct jobs *jobs, uint64_t job, uint32_t partition,
-                        const uint8_t proof[192], const struct partition_report *report)
+void jobs_partitions_done(struct jobs *jobs, struct proof_result *results, size_t len)
 {
-    int ret = 0;
-
-    (void)jobs, (void)job, (void)report;
+    (void)jobs;
     pthread_mutex_lock(&table.lock);
-    ck_assert_uint_eq(proof[0], partition);
-    if (table.write_refusals > 0) {
-        table.write_refusals--;
-        ret = -ENOSPC;
-    } else {
-        settle(partition, DONE);
+    for (size_t i = 0; i < len; i++) {
+        struct proof_result *r = &results[i];
+        ck_assert_uint_eq(r->proof[0], r->partition);
+        r->ret = table.write_refusals > 0 ? -ENOSPC : 0;
+        if (r->ret < 0)
+            table.write_refusals--;
+        else
+            settle(r->partition, DONE);
     }
     pthread_mutex_unlock(&table.lock);
-    return ret;
 }
 
 void jobs_partition_returned(struct jobs *jobs, uint64_t job, uint32_t partition)
