@@ -69,7 +69,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c doc/examples/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-gpu check-vm bench-gpu gpu-tests gpu-benches check-unit check-system check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
+.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm bench-gpu gpu-tests gpu-benches check-unit check-system check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -220,6 +220,10 @@ check-vm:
 bench-gpu: gpu-benches
 	@set -e; for b in $(GPU_BENCHES); do $$b; done
 
+# Engines killed a thousand times; make check does it thirty times. KILLS=N, SEED=N.
+check-faults: all system-helpers
+	@BUILD=$(BUILD) KILLS=$${KILLS:-1000} bash tests/system/test_faults.sh
+
 check-unit: unit-tests
 	@BUILD=$(BUILD) tests/run.sh unit
 
@@ -252,6 +256,10 @@ bench: all benches
 BENCH_THREADS ?= 2
 bench-witness: $(BUILD)/tests/bench/bench_witness
 	@$< $(BENCH_THREADS)
+
+# Front, scheduler and journal with jobs that prove nothing; the last line is the figure.
+bench-pipeline: $(BUILD)/proofd-engine $(BUILD)/tests/bench/bench_pipeline
+	@BUILD=$(BUILD) $(BUILD)/tests/bench/bench_pipeline
 
 # Each file by itself, with the flags it is built with: make -j2 lint, and only what has changed.
 LINT := $(patsubst %.c,$(BUILD)/lint/%.o,$(LIB_SRCS) $(PROGRAM_SRCS))
