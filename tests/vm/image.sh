@@ -29,15 +29,20 @@ for p in bash sh cat cmp cp cut date dd dirname basename env false grep head id 
     readlink rm sed seq setpriv sleep sort stat tail tee timeout touch tr true umount uniq wc awk chmod find sync comm; do
     path=$(command -v "$p") && case $path in /*) with_libraries "$path" "/bin/$p" ;; esac
 done
+with_libraries "$(command -v udevadm)" /bin/udevadm
+ln -s udevadm "$tree/bin/systemd-udevd" # the daemon too, by its name
+mkdir -p "$tree/usr/lib/udev/rules.d" "$tree/etc/udev"
+cp udev/60-proof.rules "$tree/usr/lib/udev/rules.d/"
 cp /bin/busybox "$tree/bin/busybox"
 for p in proofd proofd-engine proofctl; do with_libraries "$build/$p" "/work/build/$p"; done
 mkdir -p "$tree/work/build/tests/system" "$tree/work/build/doc/examples"
 for p in tests/system/probe tests/system/fake_engine doc/examples/device-client; do with_libraries "$build/$p" "/work/build/$p"; done
 mkdir -p "$tree/work/tests" "$tree/work/doc"
-cp -r tests/system tests/lib tests/run.sh "$tree/work/tests/"
+cp -r tests/system tests/lib tests/vm tests/run.sh "$tree/work/tests/"
 cp -r doc/examples "$tree/work/doc/"
 find "$dir/kernel" -name fuse.ko -o -name cuse.ko | while read -r m; do cp "$m" "$tree/modules/"; done
 printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n' >"$tree/etc/passwd"
+printf 'root:x:0:\nproof:x:990:\nnogroup:x:65534:\n' >"$tree/etc/group"
 cat >"$tree/init" <<END
 #!/bin/busybox sh
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/tmp
@@ -51,6 +56,7 @@ busybox insmod /modules/fuse.ko
 busybox insmod /modules/cuse.ko
 busybox ip link set lo up
 cd /work
+echo
 $command
 echo "=== ended \$?"
 busybox poweroff -f
