@@ -69,7 +69,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c doc/examples/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm bench-gpu gpu-tests gpu-benches check-unit check-system check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
+.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -277,8 +277,11 @@ $(BUILD)/lint/%.o: %.c | $(BLST)/bindings/blst.h
 
 # The engine goes beside proofd, which looks for it there.
 INSTALL ?= install
+SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
+UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
 install: all
-	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin sbin share/man/man1 share/man/man4 share/man/man5 share/man/man8 include/proofd)
+	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin sbin share/man/man1 share/man/man4 share/man/man5 share/man/man7 share/man/man8 include/proofd \
+		share/bash-completion/completions share/proofd lib/sysusers.d lib/tmpfiles.d) $(addprefix $(DESTDIR),$(SYSTEMDDIR) $(UDEVDIR))
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofctl $(DESTDIR)$(PREFIX)/bin/
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofd $(BUILD)/proofd-engine $(DESTDIR)$(PREFIX)/sbin/
 	$(Q)$(if $(wildcard $(CUDA_LIB)),$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/proofd && \
@@ -287,7 +290,24 @@ install: all
 	$(Q)$(INSTALL) -m 644 fuse/abi.h $(DESTDIR)$(PREFIX)/include/proofd/
 	$(Q)$(INSTALL) -m 644 doc/man/proof.4 $(DESTDIR)$(PREFIX)/share/man/man4/
 	$(Q)$(INSTALL) -m 644 doc/man/proofd.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
-	$(Q)$(INSTALL) -m 644 doc/man/proofd.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	$(Q)$(INSTALL) -m 644 doc/man/proof.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+	$(Q)$(INSTALL) -m 644 doc/man/proofd.8 doc/man/proofd-engine.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	$(Q)sed 's|/usr/sbin/|$(PREFIX)/sbin/|' daemon/systemd/proofd.service >$(DESTDIR)$(SYSTEMDDIR)/proofd.service
+	$(Q)chmod 644 $(DESTDIR)$(SYSTEMDDIR)/proofd.service
+	$(Q)$(INSTALL) -m 644 daemon/systemd/proofd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/proofd.conf
+	$(Q)$(INSTALL) -m 644 daemon/systemd/proofd.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/proofd.conf
+	$(Q)$(INSTALL) -m 644 udev/60-proof.rules $(DESTDIR)$(UDEVDIR)/
+	$(Q)$(INSTALL) -m 644 daemon/monitoring/prometheus-rules.yml daemon/monitoring/grafana-dashboard.json $(DESTDIR)$(PREFIX)/share/proofd/
+	$(Q)$(INSTALL) -m 644 daemon/completion/proofctl $(DESTDIR)$(PREFIX)/share/bash-completion/completions/
+	$(Q)ln -sf proofctl $(DESTDIR)$(PREFIX)/share/bash-completion/completions/proofd
+
+# A Debian package, in $(BUILD)/deb; check-deb looks at it, installs it in a directory of its own and removes it again.
+deb:
+	@tests/lib/packages.sh deb
+	@BUILD=$(BUILD) daemon/packaging/build.sh
+
+check-deb: deb
+	@BUILD=$(BUILD) tests/deb.sh
 
 format:
 	clang-format -i $(wildcard numa/*.[ch] numa/circuit/*.[ch] gpu/*.[ch] gpu/cpu/*.[ch] daemon/*.[ch] \
@@ -296,4 +316,4 @@ format:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -name deb -prune -o -name vm -prune -o -name '*.d' -type f -print 2>/dev/null)

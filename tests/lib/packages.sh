@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure that Debian's packages for a purpose are there: build, demo, check, files, vm or fuzz. Says which are missing; installs them as root
+# Makes sure that Debian's packages for a purpose are there: build, demo, check, files, vm, deb or fuzz. Says which are missing; installs them as root
 # (or in CI through sudo), otherwise prints the one line that does and fails. Elsewhere than on a Debian it only says
 # what is needed.
 set -eu
@@ -8,7 +8,8 @@ demo="fuse3 inotify-tools"
 check="g++ check fuse3 inotify-tools zstd gzip xz-utils rsync python3 jq procps psmisc attr"
 # Every tool of doc/filesystem.md.
 files="$check util-linux tar findutils grep sed less vim nano curl wget openssh-client openssh-sftp-server entr lsof"
-vm="qemu-system-x86 seabios cpio kmod busybox-static fuse3"
+deb="debhelper lintian"
+vm="qemu-system-x86 seabios cpio kmod busybox-static fuse3 udev"
 fuzz="clang libclang-rt-14-dev"
 
 case ${1:-} in
@@ -17,8 +18,9 @@ demo) want="$build $demo" ;;
 check) want="$build $check" ;;
 files) want="$build $files" ;;
 vm) want="$build $vm" ;;
+deb) want="$build $deb" ;;
 fuzz) want="$build $check $fuzz" ;;
-*) echo "usage: packages.sh build|demo|check|files|vm|fuzz" >&2; exit 2 ;;
+*) echo "usage: packages.sh build|demo|check|files|vm|deb|fuzz" >&2; exit 2 ;;
 esac
 # npm only fetches blst; who gives BLST_SRC, or has it already, needs none.
 if [ -z "${BLST_SRC:-}" ] && [ ! -e build/deps/blst/bindings/blst.h ] && ! command -v npm >/dev/null; then

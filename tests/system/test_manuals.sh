@@ -46,12 +46,44 @@ fi
 make -s install NVCC= BUILD="$build" DESTDIR="$tmp" PREFIX=/usr >/dev/null 2>"$tmp/err" || cat "$tmp/err"
 check "files of make install" "usr/bin/proofctl
 usr/include/proofd/abi.h
+usr/lib/systemd/system/proofd.service
+usr/lib/sysusers.d/proofd.conf
+usr/lib/tmpfiles.d/proofd.conf
+usr/lib/udev/rules.d/60-proof.rules
 usr/sbin/proofd
 usr/sbin/proofd-engine
+usr/share/bash-completion/completions/proofctl
 usr/share/man/man1/proofctl.1
 usr/share/man/man4/proof.4
 usr/share/man/man5/proofd.conf.5
-usr/share/man/man8/proofd.8" "$(cd "$tmp" && find usr -type f | sort)"
+usr/share/man/man7/proof.7
+usr/share/man/man8/proofd-engine.8
+usr/share/man/man8/proofd.8
+usr/share/proofd/grafana-dashboard.json
+usr/share/proofd/prometheus-rules.yml" "$(cd "$tmp" && find usr -type f | sort)"
+# What is completed is what the programs know.
+completes() { # words of a line; the last one is to be completed
+    PATH=$tmp/usr/bin:$tmp/usr/sbin:$PATH bash --norc -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _$1; printf "%s\n" "${COMPREPLY[@]}"' \
+        "$tmp/usr/share/bash-completion/completions/proofctl" "$@"
+}
+check "commands that are completed" "$(echo "$commands" | sort)" "$(completes proofctl "" | grep -v -e '^-' -e '^help$' | sort)"
+check "one of them" submit "$(completes proofctl sub)"
+check "options of a command" "$("$build/proofctl" wait --help | help_options | sort)" "$(completes proofctl wait -- | sort)"
+check "options of proofd" "$("$build/proofd" --help | help_options | sort)" "$(completes proofd -- | sort)"
+mkdir -p "$tmp/m/jobs"
+touch "$tmp/m/jobs/"{one,one.status,two.status}
+check "names of jobs" "one two" "$(completes proofctl cancel --mount "$tmp/m" "" | sort | xargs)"
+
+# What alerts and dashboard ask for is in the file metrics.
+known=$(awk '/^\.Sh METRICS/,/^\.Sh PARAMETERS/' doc/man/proofd.8 | grep -o 'proofd_[a-z_]*' | sort -u)
+for f in daemon/monitoring/*; do
+    check "metrics of $f" "" "$(grep -o 'proofd_[a-z_]*' "$f" | sort -u | grep -vxF "$known")"
+done
+check "the dashboard is JSON" proofd "$(jq -r .uid daemon/monitoring/grafana-dashboard.json)"
+if command -v promtool >/dev/null; then
+    check "the rules are Prometheus'" "" "$(promtool check rules daemon/monitoring/prometheus-rules.yml 2>&1 >/dev/null)"
+fi
+
 version=$("$build/proofd" --version | cut -d' ' -f2)
 for p in bin/proofctl sbin/proofd sbin/proofd-engine; do
     check "$p --version" "$(basename $p) $version" "$("$tmp/usr/$p" --version)"
