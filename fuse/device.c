@@ -21,6 +21,7 @@
 #include "daemon/version.h"
 #include "fuse/abi.h"
 #include "fuse/device_file.h"
+#include "fuse/handle.h"
 #include "fuse/parked.h"
 
 #define THREADS 2
@@ -52,7 +53,7 @@ static struct device *device_of(fuse_req_t req)
 
 static struct device_file *file_of(const struct fuse_file_info *fi)
 {
-    return (struct device_file *)(uintptr_t)fi->fh;
+    return (struct device_file *)handle_of(fi);
 }
 
 /* ---- open, read, write, poll ---- */
@@ -240,33 +241,44 @@ static void cancel_waits(struct device *dev)
     }
 }
 
+/* It may have ended, or the device, since it was looked at. */
+static void look_again(struct device *dev, struct job_info *info)
+{
+    pthread_mutex_lock(&dev->lock);
+    bool stopping = dev->stopping;
+    pthread_mutex_unlock(&dev->lock);
+    if (stopping) {
+        cancel_waits(dev);
+        return;
+    }
+    if (jobs_get(dev->jobs, info->id, info) < 0)
+        info->state = JOB_CANCELLED;
+    if (is_over(info))
+        answer_waits(dev, info);
+}
+
 static void do_wait(fuse_req_t req, struct device_file *f, const struct proof_status *which)
 {
     struct device *dev = device_of(req);
     struct job_info info;
     int ret = find(req, f, which, &info);
-    struct parked *p = ret == 0 && !is_over(&info) ? calloc(1, sizeof(*p)) : NULL;
 
-    if (ret == 0 && is_over(&info)) {
+    if (ret < 0) {
+        fuse_reply_err(req, -ret);
+        return;
+    }
+    if (is_over(&info)) {
         answer_status(dev->jobs, req, &info);
         return;
     }
+    struct parked *p = calloc(1, sizeof(*p));
     if (!p) {
-        fuse_reply_err(req, ret < 0 ? -ret : ENOMEM);
+        fuse_reply_err(req, ENOMEM);
         return;
     }
     *p = (struct parked){.req = req, .key = info.id};
     parked_add(&dev->waits, p);
-    /* It may have ended, or the device, in between. */
-    pthread_mutex_lock(&dev->lock);
-    bool stopping = dev->stopping;
-    pthread_mutex_unlock(&dev->lock);
-    if (stopping)
-        cancel_waits(dev);
-    else if (jobs_get(dev->jobs, info.id, &info) < 0 || is_over(&info)) {
-        info.state = is_over(&info) ? info.state : JOB_CANCELLED;
-        answer_waits(dev, &info);
-    }
+    look_again(dev, &info);
 }
 
 static void do_cancel(fuse_req_t req, struct device_file *f, const struct proof_job *which)
@@ -334,8 +346,12 @@ static void answer_submit(struct device_files *files, fuse_req_t req, uint64_t j
 {
     struct jobs *jobs = device_files_jobs(files);
     struct job_info info;
-    int ret = error ? -error : jobs_get(jobs, job, &info);
 
+    if (error) {
+        fuse_reply_err(req, error);
+        return;
+    }
+    int ret = jobs_get(jobs, job, &info);
     if (ret < 0)
         fuse_reply_err(req, -ret);
     else
