@@ -83,7 +83,20 @@ static const struct option options[] = {
      "engines that may die over a partition before its job fails"},
     {"silence", OPTION_DURATION, offsetof(struct config, silence_s), "1m", 2, 86400, "TIME",
      "an engine that says nothing for so long is killed; it speaks once a second"},
+    {"keep_finished_bytes", OPTION_BYTES, offsetof(struct config, keep_finished_bytes), "0", 0, INT64_MAX,
+     "BYTES", "bytes of ended jobs that are kept (K, M, G, T); 0: no limit"},
 };
+
+/* May change while proofd runs. */
+static bool is_live(const struct option *o)
+{
+    static const char *const live[] = {"log_level", "max_", "unsubmitted_", "keep_"};
+
+    for (size_t i = 0; i < ARRAY_LEN(live); i++)
+        if (strncmp(o->name, live[i], strlen(live[i])) == 0)
+            return true;
+    return false;
+}
 
 static const struct option *find_option(const char *name, size_t len)
 {
@@ -424,6 +437,44 @@ int config_load(int argc, char **argv, struct config *cfg, enum config_action *a
         return ret;
     cl.values = true;
     return walk(&cl, err);
+}
+
+static bool is_equal(const struct option *o, const struct config *a, const struct config *b)
+{
+    const void *of_a = (const char *)a + o->offset, *of_b = (const char *)b + o->offset;
+
+    if (o->type == OPTION_PATH || o->type == OPTION_WORDS)
+        return strcmp(of_a, of_b) == 0;
+    if (o->type == OPTION_LEVEL)
+        return *(const enum log_level *)of_a == *(const enum log_level *)of_b;
+    return *(const int64_t *)of_a == *(const int64_t *)of_b;
+}
+
+/* Live options are numbers and levels; others may be in other threads' use. */
+static void take_over(const struct option *o, struct config *cfg, const struct config *from)
+{
+    const void *value = (const char *)from + o->offset;
+
+    memcpy(field_of(cfg, o), value,
+           o->type == OPTION_LEVEL ? sizeof(enum log_level) : sizeof(int64_t));
+}
+
+int config_load_again(int argc, char **argv, struct config *cfg, struct errmsg *err)
+{
+    struct config *again = malloc(sizeof(*again));
+    enum config_action action;
+    int ret = again ? 0 : errmsg_set(err, -ENOMEM, "no memory");
+
+    if (ret == 0)
+        ret = config_load(argc, argv, again, &action, err);
+    for (size_t i = 0; ret == 0 && i < ARRAY_LEN(options); i++)
+        if (!is_live(&options[i]) && !is_equal(&options[i], cfg, again))
+            ret = errmsg_set(err, -EINVAL, "%s has changed, which needs a restart", options[i].name);
+    for (size_t i = 0; ret == 0 && i < ARRAY_LEN(options); i++)
+        if (is_live(&options[i]))
+            take_over(&options[i], cfg, again);
+    free(again);
+    return ret;
 }
 
 static void print_option_name(FILE *out, const struct option *o)

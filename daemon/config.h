@@ -45,6 +45,7 @@ struct config {
     char critical_group[CONFIG_PATH_MAX]; /* name or number; empty: the service's own */
     uint64_t tries;               /* of a partition, until engines have died over it */
     uint64_t silence_s;           /* of an engine, then it is killed */
+    uint64_t keep_finished_bytes; /* 0: no limit */
 };
 
 /* What the command line asks for. */
@@ -63,6 +64,10 @@ int config_read_file(const char *path, struct config *cfg, struct errmsg *err);
  * Returns 0 with *cfg and *action set, or as config_read_file. */
 int config_load(int argc, char **argv, struct config *cfg, enum config_action *action,
                 struct errmsg *err);
+
+/* The same again, in the main thread of a service that runs: all or nothing. -EINVAL, too, where an option has changed that needs
+ * a restart; err names it. */
+int config_load_again(int argc, char **argv, struct config *cfg, struct errmsg *err);
 
 /* The help text of proofd, and the options in effect as a file that config_read_file takes. */
 void config_print_help(FILE *out);

@@ -473,7 +473,7 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
         ret = store_open(opt->store_dir, &jobs->store, err);
     if (ret < 0)
         goto out;
-    quota_defaults(jobs);
+    quota_defaults(&jobs->opt, jobs->store);
     ret = recover(jobs, err);
     if (ret < 0) {
         errmsg_prefix(err, ret, "%s: cannot recover", opt->store_dir);
@@ -544,12 +544,35 @@ size_t jobs_list(struct jobs *jobs, uint64_t after, struct job_info *out, size_t
     return n;
 }
 
+void jobs_set_limits(struct jobs *jobs, const struct jobs_options *opt)
+{
+    struct jobs_options limits = *opt;
+
+    quota_defaults(&limits, jobs->store);
+    pthread_mutex_lock(&jobs->lock);
+    jobs->opt.max_unfinished = limits.max_unfinished;
+    jobs->opt.max_store_bytes = limits.max_store_bytes;
+    jobs->opt.max_unsubmitted = limits.max_unsubmitted;
+    jobs->opt.max_unsubmitted_user = limits.max_unsubmitted_user;
+    jobs->opt.max_unsubmitted_bytes = limits.max_unsubmitted_bytes;
+    jobs->opt.max_unsubmitted_bytes_user = limits.max_unsubmitted_bytes_user;
+    jobs->opt.unsubmitted_s = limits.unsubmitted_s;
+    jobs->opt.keep_finished = limits.keep_finished;
+    jobs->opt.keep_finished_s = limits.keep_finished_s;
+    jobs->opt.keep_finished_bytes = limits.keep_finished_bytes;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
 void jobs_totals(struct jobs *jobs, struct jobs_totals *out)
 {
     pthread_mutex_lock(&jobs->lock);
     *out = jobs->totals;
     out->places = jobs->opt.max_unfinished;
     out->places_taken = places_taken(jobs);
+    out->max_store_bytes = jobs->opt.max_store_bytes;
+    out->keep_finished = jobs->opt.keep_finished;
+    out->keep_finished_s = jobs->opt.keep_finished_s;
+    out->keep_finished_bytes = jobs->opt.keep_finished_bytes;
     pthread_mutex_unlock(&jobs->lock);
     struct store_health health = store_health(jobs->store);
     out->set_aside = health.set_aside;
@@ -661,25 +684,30 @@ static bool is_rejected(const struct job *job)
 
 #define ANYBODY UINT32_MAX
 
-/* The oldest of the refused or of the ended ones, of one user or of all, and how many there are. */
-static struct job *oldest_ended(struct jobs *jobs, bool rejected, uint32_t uid, size_t *count)
-{
-    struct job *oldest = NULL;
+struct ended {
+    struct job *oldest; /* or NULL */
+    uint64_t count, bytes;
+};
 
-    *count = 0;
+/* The refused or the ended ones, of one user or of all. */
+static struct ended look_at_ended(struct jobs *jobs, bool rejected, uint32_t uid)
+{
+    struct ended all = {NULL, 0, 0};
+
     for (size_t i = 0; i < jobs->len; i++) {
         struct job *job = jobs->by_id[i];
         if (!may_age(job) || is_rejected(job) != rejected || (uid != ANYBODY && job->uid != uid))
             continue;
-        ++*count;
-        if (!oldest || job->ended_ns < oldest->ended_ns)
-            oldest = job;
+        all.count++;
+        all.bytes += job->disk_bytes;
+        if (!all.oldest || job->ended_ns < all.oldest->ended_ns)
+            all.oldest = job;
     }
-    return oldest;
+    return all;
 }
 
 /* Who has most of them: what a user does must not make another's results go. */
-static uint32_t who_has_most(struct jobs *jobs, bool rejected)
+static uint32_t who_has_most(struct jobs *jobs, bool rejected, bool by_bytes)
 {
     struct users *counts = NULL;
     uint32_t uid = ANYBODY;
@@ -690,7 +718,7 @@ static uint32_t who_has_most(struct jobs *jobs, bool rejected)
     for (size_t i = 0; i < jobs->len; i++) {
         const struct job *job = jobs->by_id[i];
         if (!may_age(job) || is_rejected(job) != rejected ||
-            users_take(counts, job->uid, USER_FILES, 1, UINT64_MAX) < 0)
+            users_take(counts, job->uid, USER_FILES, by_bytes ? job->disk_bytes : 1, UINT64_MAX) < 0)
             continue;
         uint64_t n = users_has(counts, job->uid, USER_FILES);
         uid = n > most ? job->uid : uid;
@@ -703,16 +731,19 @@ static uint32_t who_has_most(struct jobs *jobs, bool rejected)
 static uint64_t next_to_age(struct jobs *jobs, bool rejected)
 {
     const struct jobs_options *opt = &jobs->opt;
-    size_t keep = rejected ? REJECTED_MAX : opt->keep_finished, count;
     uint64_t id = 0;
 
     pthread_mutex_lock(&jobs->lock);
-    struct job *oldest = oldest_ended(jobs, rejected, ANYBODY, &count);
-    if (oldest && opt->keep_finished_s &&
-        (now_ns() - oldest->ended_ns) / 1000000000 >= opt->keep_finished_s)
-        id = oldest->id;
-    else if (keep && count > keep)
-        id = oldest_ended(jobs, rejected, who_has_most(jobs, rejected), &count)->id;
+    uint64_t keep = rejected ? REJECTED_MAX : opt->keep_finished;
+    struct ended all = look_at_ended(jobs, rejected, ANYBODY);
+    bool too_many = keep && all.count > keep;
+    bool too_much =
+        !rejected && opt->keep_finished_bytes && all.bytes > opt->keep_finished_bytes;
+    if (all.oldest && opt->keep_finished_s &&
+        (now_ns() - all.oldest->ended_ns) / 1000000000 >= opt->keep_finished_s)
+        id = all.oldest->id;
+    else if (too_many || too_much)
+        id = look_at_ended(jobs, rejected, who_has_most(jobs, rejected, !too_many)).oldest->id;
     pthread_mutex_unlock(&jobs->lock);
     return id;
 }

@@ -31,6 +31,7 @@ struct jobs_options {
                                     * 0: all */
     int64_t keep_finished_s;       /* 0: for ever */
     int64_t aging_ms;              /* of classes that wait (order.h); 0: they may wait for ever */
+    uint64_t keep_finished_bytes;  /* of ended jobs; at more, likewise. 0: no limit */
     /* Refuses what can never be proved (no parameters, ...): 0, or -EINVAL with err. Called while a file
      * is judged, whose writers wait for it; must not call back into this table. May be NULL. */
     int (*admit)(void *ctx, const struct c1 *c1, struct errmsg *err);
@@ -52,6 +53,10 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
 /* After the last upload has been closed. Unfinished jobs stay on disk. */
 void jobs_close(struct jobs *jobs);
 
+/* The limits of jobs_options (what is a number there, but nothing else) may change. What is too much by new ones
+ * goes at the next tick. */
+void jobs_set_limits(struct jobs *jobs, const struct jobs_options *opt);
+
 /* To be called now and then (once a second is plenty; jobs_take_partition does it as well): forgets
  * jobs that are too old or too many, tries again what the disk refused. */
 void jobs_tick(struct jobs *jobs);
@@ -66,7 +71,10 @@ size_t jobs_list(struct jobs *jobs, uint64_t after, struct job_info *out, size_t
 struct jobs_totals {
     uint32_t by_state[JOB_STATES];
     uint64_t store_bytes;
-    uint32_t places, places_taken; /* max_unfinished, and how much of it is in use */
+    /* max_unfinished, and how much of it is in use; the other limits in effect. */
+    uint32_t places, places_taken, keep_finished;
+    uint64_t max_store_bytes, keep_finished_bytes;
+    int64_t keep_finished_s;
     /* Since the start; cancelled: removed after they were accepted. */
     uint64_t done_ever, failed_ever, refused_ever, cancelled_ever;
     uint32_t unsubmitted;            /* files that are no jobs */

@@ -218,7 +218,7 @@ int quota_may_begin(struct jobs *jobs, uid_t user);
 void quota_begin(struct jobs *jobs, struct job *job);
 void quota_end(struct jobs *jobs, struct job *job);
 /* What opt leaves open, once the store is. */
-void quota_defaults(struct jobs *jobs);
+void quota_defaults(struct jobs_options *opt, const struct store *store);
 /* Without locks: those that are too old. */
 void forget_unsubmitted(struct jobs *jobs);
 

@@ -42,6 +42,8 @@
 enum exit_status { EXIT_STOPPED = 0, EXIT_FAULT = 1, EXIT_USAGE = 2 };
 
 struct service {
+    int argc;
+    char **argv;
     struct config config;
     char engine_path[PATH_MAX];
     char threads_arg[24], memory_arg[24], permits_arg[24];
@@ -333,9 +335,9 @@ static void log_params(const struct service *sv)
                                 "(proofctl setup makes insecure ones for development)"));
 }
 
-static int open_jobs(struct service *sv, struct errmsg *err)
+static struct jobs_options jobs_options(struct service *sv)
 {
-    const struct jobs_options opt = {
+    return (struct jobs_options){
         .store_dir = sv->config.store,
         .check_workers = sv->check_workers,
         .max_unfinished = (uint32_t)sv->config.max_unfinished,
@@ -348,11 +350,17 @@ static int open_jobs(struct service *sv, struct errmsg *err)
         .keep_finished = (uint32_t)sv->config.keep_finished,
         .keep_finished_s = (int64_t)sv->config.keep_finished_age_s,
         .aging_ms = (int64_t)sv->config.aging_s * 1000,
+        .keep_finished_bytes = sv->config.keep_finished_bytes,
         .admit = admit,
         .params = say_params,
         .changed = on_job_changed,
         .ctx = sv,
     };
+}
+
+static int open_jobs(struct service *sv, struct errmsg *err)
+{
+    const struct jobs_options opt = jobs_options(sv);
 
     return jobs_open(&opt, &sv->jobs, err);
 }
@@ -429,7 +437,6 @@ static int make_mount(struct service *sv, struct errmsg *err)
     const struct fs_options opt = {.mountpoint = sv->config.mount,
                                    .critical_gid = critical_gid,
                                    .store_dir = sv->config.store,
-                                   .max_store_bytes = sv->config.max_store_bytes,
                                    .max_unfinished = (uint32_t)sv->config.max_unfinished,
                                    .warn = on_fs_warning,
                                    .ctx = sv};
@@ -600,17 +607,36 @@ static void take_down(struct service *sv)
 
 /* ---- running ---- */
 
-/* The signal that ends the service, or NULL. There is nothing to read anew: options count from the start on, the log goes to
- * standard error, parameters are looked at whenever they are needed. */
-static const char *stop_that_came(int fd)
+/* SIGHUP: what may change while jobs run. The log goes to standard error, parameters are looked at whenever they are needed. */
+static void read_config_again(struct service *sv)
+{
+    enum log_level level = sv->config.log_level;
+    struct errmsg err = {""};
+
+    if (config_load_again(sv->argc, sv->argv, &sv->config, &err) < 0) {
+        log_err(log_str("msg", "SIGHUP: options stay as they are"), log_str("error", err.text));
+        return;
+    }
+    const struct jobs_options opt = jobs_options(sv);
+    jobs_set_limits(sv->jobs, &opt);
+    fs_set_max_unfinished(sv->mount, opt.max_unfinished);
+    if (sv->config.log_level != level) { /* else it may have been set through the mount */
+        log_set_level(sv->config.log_level);
+        sched_set_log_level(sv->sched, sv->config.log_level);
+    }
+    log_info(log_str("msg", "SIGHUP: options read again"));
+}
+
+/* The signal that ends the service, or NULL. */
+static const char *stop_that_came(struct service *sv)
 {
     struct signalfd_siginfo info;
 
-    if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+    if (read(sv->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return NULL;
     if (info.ssi_signo != SIGHUP)
         return strsignal((int)info.ssi_signo);
-    log_info(log_str("msg", "SIGHUP is ignored: options change with a restart"));
+    read_config_again(sv);
     return NULL;
 }
 
@@ -635,7 +661,7 @@ static enum exit_status run(struct service *sv)
             log_warn(log_str("msg", "the mount was taken away, stopping"));
             return EXIT_STOPPED;
         }
-        const char *name = stop_that_came(sv->signals);
+        const char *name = stop_that_came(sv);
         if (name) {
             log_info(log_str("msg", "stopping"), log_str("signal", name));
             return EXIT_STOPPED;
@@ -697,6 +723,8 @@ int main(int argc, char **argv)
     enum config_action action;
     struct errmsg err = {""};
 
+    sv.argc = argc;
+    sv.argv = argv;
     if (config_load(argc, argv, &sv.config, &action, &err) < 0) {
         fprintf(stderr, "proofd: %s\n", err.text);
         return EXIT_USAGE;

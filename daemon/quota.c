@@ -17,10 +17,9 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-void quota_defaults(struct jobs *jobs)
+void quota_defaults(struct jobs_options *opt, const struct store *store)
 {
-    struct jobs_options *opt = &jobs->opt;
-    uint64_t disk = store_disk_bytes(jobs->store);
+    uint64_t disk = store_disk_bytes(store);
 
     if (opt->max_store_bytes && opt->max_store_bytes < disk)
         disk = opt->max_store_bytes;
@@ -154,9 +153,11 @@ static uint64_t next_too_old(struct jobs *jobs, int64_t before_ns)
 
 void forget_unsubmitted(struct jobs *jobs)
 {
-    int64_t age_s = jobs->opt.unsubmitted_s;
     uint64_t id;
 
+    pthread_mutex_lock(&jobs->lock);
+    int64_t age_s = jobs->opt.unsubmitted_s;
+    pthread_mutex_unlock(&jobs->lock);
     if (age_s == 0)
         return;
     while ((id = next_too_old(jobs, now_ns() - age_s * 1000000000)) != 0)

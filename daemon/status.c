@@ -175,6 +175,32 @@ static void put_files(FILE *out, const struct jobs_totals *t)
     fprintf(out, " ago: %s", t->refusal);
 }
 
+static void put_places(FILE *out, const struct jobs_totals *t)
+{
+    bool full = t->places && t->places_taken >= t->places;
+
+    fprintf(out, "places      %" PRIu32 " of %" PRIu32 " taken%s\n", t->places_taken, t->places,
+            full ? ": the queue is full, who opens another file to write waits (max_unfinished)" : "");
+}
+
+static void put_kept(FILE *out, const struct jobs_totals *t)
+{
+    fputs("kept        ended jobs: ", out);
+    if (t->keep_finished)
+        fprintf(out, "at most %" PRIu32, t->keep_finished);
+    else
+        fputs("all", out);
+    if (t->keep_finished_bytes) {
+        fputs(", at most ", out);
+        put_bytes(out, t->keep_finished_bytes);
+    }
+    if (t->keep_finished_s) {
+        fputs(", for ", out);
+        put_duration(out, t->keep_finished_s * 1000);
+    }
+    fputc('\n', out);
+}
+
 static void put_totals(FILE *out, const struct status_source *src)
 {
     struct jobs_totals totals;
@@ -196,6 +222,8 @@ static void put_totals(FILE *out, const struct status_source *src)
     for (int state = 0; state < JOB_STATES; state++)
         fprintf(out, " %s %" PRIu32, job_state_name((enum job_state)state), totals.by_state[state]);
     fputc('\n', out);
+    put_places(out, &totals);
+    put_kept(out, &totals);
 }
 
 static bool is_in_queue(const struct job_info *info)

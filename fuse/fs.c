@@ -40,7 +40,6 @@ struct fs {
     struct jobs *jobs;
     struct tree *tree;
     char *mountpoint, *store_dir;
-    uint64_t max_store_bytes;
     uint32_t max_unfinished;
     gid_t critical_gid;
     struct users *users;
@@ -259,9 +258,9 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
         st.f_ffree = totals.places - min_size(totals.places, totals.places_taken);
         st.f_favail = st.f_ffree;
     }
-    if (fs->max_store_bytes) {
+    if (totals.max_store_bytes) {
         uint64_t left =
-            fs->max_store_bytes > totals.store_bytes ? fs->max_store_bytes - totals.store_bytes : 0;
+            totals.max_store_bytes > totals.store_bytes ? totals.max_store_bytes - totals.store_bytes : 0;
         left /= st.f_frsize;
         st.f_bavail = left < st.f_bavail ? left : st.f_bavail;
         st.f_bfree = st.f_bavail;
@@ -889,6 +888,18 @@ static int make_own(struct fs *fs, const struct fs_options *opt, struct errmsg *
     return 0;
 }
 
+static uint32_t half_of(uint32_t max_unfinished)
+{
+    uint32_t places = max_unfinished ? max_unfinished : UINT32_MAX;
+
+    return places / 2 + places % 2;
+}
+
+void fs_set_max_unfinished(struct fs *fs, uint32_t max)
+{
+    writers_set_places(fs->writers, half_of(max));
+}
+
 static int make_workers(struct fs *fs, struct errmsg *err)
 {
     struct publisher_options publisher = {.mountpoint = fs->mountpoint,
@@ -896,10 +907,9 @@ static int make_workers(struct fs *fs, struct errmsg *err)
                                           .warn = on_publisher_warning,
                                           .tick = on_tick,
                                           .ctx = fs};
-    uint32_t places = fs->max_unfinished ? fs->max_unfinished : UINT32_MAX;
     struct writers_options writers = {.jobs = fs->jobs,
                                       .users = fs->users,
-                                      .places_user = places / 2 + places % 2,
+                                      .places_user = half_of(fs->max_unfinished),
                                       .threads = INTAKE_THREADS};
     int ret = publisher_create(&publisher, &fs->publisher, err);
 
@@ -918,7 +928,6 @@ int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err)
         return errmsg_set(err, -ENOMEM, "fuse: no memory");
     pthread_mutex_init(&fs->lock, NULL);
     fs->stop_fd = fs->ended_fd = -1;
-    fs->max_store_bytes = opt->max_store_bytes;
     fs->max_unfinished = opt->max_unfinished;
     fs->critical_gid = opt->critical_gid;
     fs->warn = opt->warn;

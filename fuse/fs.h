@@ -21,8 +21,7 @@ struct fs;
 struct fs_options {
     const char *mountpoint;   /* an empty directory; made if absent */
     const char *store_dir;    /* its free space is what `df` tells */
-    uint64_t max_store_bytes; /* as in jobs_options */
-    uint32_t max_unfinished;  /* so, too: a user's open files take at most half of that. 0: no limit */
+    uint32_t max_unfinished;  /* as in jobs_options: a user's open files take at most half of that. 0: no limit */
     gid_t critical_gid;       /* who is in it may make a job critical; so may root and the service's user */
     unsigned threads;         /* that serve requests; 0: a sane number */
     /* Something is lost but the service goes on: one line, with what gets it back. May be NULL. */
@@ -38,6 +37,9 @@ int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err)
 
 /* What the mount shows. Starts nothing yet. */
 int fs_attach(struct fs *fs, struct jobs *jobs, struct tree *tree, struct errmsg *err);
+
+/* max_unfinished may change. After fs_attach. */
+void fs_set_max_unfinished(struct fs *fs, uint32_t max);
 
 /* Starts the threads and returns when the mount answers: users may come. */
 int fs_start(struct fs *fs, struct errmsg *err);

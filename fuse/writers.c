@@ -44,7 +44,7 @@ struct writers {
     struct publisher *publisher;
     struct intake *intake;
     struct users *users;
-    uint64_t places_user; /* that one user's open files may take of either kind */
+    atomic_uint_least64_t places_user; /* that one user's open files may take of either kind */
     atomic_size_t queued_bytes;
 
     /* Key: the job. Temporary names have places of their own (jobs.h), so they wait apart. */
@@ -714,6 +714,12 @@ int writers_create(const struct writers_options *opt, struct writers **out, stru
 int writers_start(struct writers *ws, struct errmsg *err)
 {
     return intake_start(ws->intake, err);
+}
+
+void writers_set_places(struct writers *ws, uint64_t places_user)
+{
+    atomic_store(&ws->places_user, places_user);
+    writers_room(ws);
 }
 
 void writers_stop(struct writers *ws)

@@ -30,6 +30,7 @@ struct writers_options {
 
 int writers_create(const struct writers_options *opt, struct writers **out, struct errmsg *err);
 int writers_start(struct writers *ws, struct errmsg *err);
+void writers_set_places(struct writers *ws, uint64_t places_user);
 /* Answers ECANCELED to every open that waits; writers_drain does so to who comes later. */
 void writers_stop(struct writers *ws);
 /* After the last request: finishes and answers what has been taken in, then closes the files left

@@ -121,8 +121,8 @@ echo "idle: front $(awk '/VmRSS/ {print $2}' "/proc/$front/status") kB, engine $
 
 # ---- a signal that stops nothing
 kill -HUP "$front"
-ok "SIGHUP is logged" wait_for 5 says "$tmp/log" "SIGHUP is ignored"
-ok "and ignored" kill -0 "$front"
+ok "SIGHUP has options read again" wait_for 5 says "$tmp/log" "SIGHUP: options read again"
+ok "and stops nothing" kill -0 "$front"
 
 # ---- an idle engine that is killed, a front that is killed, a clean stop ----
 kill_engine idle

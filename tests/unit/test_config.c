@@ -25,12 +25,17 @@ static void teardown(void)
     unlink(path);
 }
 
-static int read_text(const char *text)
+static void write_text(const char *text)
 {
     FILE *f = fopen(path, "w");
     ck_assert_ptr_nonnull(f);
     fputs(text, f);
     fclose(f);
+}
+
+static int read_text(const char *text)
+{
+    write_text(text);
     return config_read_file(path, &cfg, &err);
 }
 
@@ -269,6 +274,34 @@ START_TEST(config_load__command_line_beats_file_beats_default)
 }
 END_TEST
 
+START_TEST(config_load_again__all_or_nothing)
+{
+    char *argv[] = {"proofd", "--threads", "7", "--config", path, NULL};
+    const int argc = ARRAY_LEN(argv) - 1;
+    enum config_action action;
+
+    write_text("max_unfinished = 5\nmount = /m\n");
+    ck_assert_int_eq(config_load(argc, argv, &cfg, &action, &err), 0);
+
+    write_text("max_unfinished = 6\nkeep_finished_bytes = 9K\nlog_level = warn\nmount = /m\nthreads = 8\n");
+    ck_assert_int_eq(config_load_again(argc, argv, &cfg, &err), 0);
+    ck_assert_uint_eq(cfg.max_unfinished, 6);
+    ck_assert_uint_eq(cfg.keep_finished_bytes, 9216);
+    ck_assert_int_eq(cfg.log_level, LOG_LEVEL_WARN);
+    ck_assert_uint_eq(cfg.threads, 7); /* the command line's, as before */
+
+    write_text("max_unfinished = 7\nmount = /n\n"); /* needs a restart */
+    ck_assert_int_eq(config_load_again(argc, argv, &cfg, &err), -EINVAL);
+    ck_assert_msg(strncmp(err.text, "mount has changed", 17) == 0, "%s", err.text);
+    ck_assert_uint_eq(cfg.max_unfinished, 6);
+    ck_assert_str_eq(cfg.mount, "/m");
+
+    write_text("max_unfinished = 7\nmount = /m\nkeep_finished = many\n");
+    ck_assert_int_eq(config_load_again(argc, argv, &cfg, &err), -EINVAL);
+    ck_assert_uint_eq(cfg.max_unfinished, 6);
+}
+END_TEST
+
 START_TEST(config_load__equals_sign_and_dashes)
 {
     enum config_action action;
@@ -341,6 +374,7 @@ int main(void)
     tcase_add_loop_test(tc, config_read_file__says_line_key_and_reason, 0, ARRAY_LEN(bad));
     tcase_add_test(tc, config_read_file__refuses_a_zero_byte_and_an_endless_path);
     tcase_add_test(tc, config_load__command_line_beats_file_beats_default);
+    tcase_add_test(tc, config_load_again__all_or_nothing);
     tcase_add_test(tc, config_load__equals_sign_and_dashes);
     tcase_add_test(tc, config_load__names_what_is_wrong);
     tcase_add_test(tc, config_load__help_needs_no_good_file);

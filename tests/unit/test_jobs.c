@@ -377,6 +377,46 @@ START_TEST(jobs__who_has_most_loses_first)
 }
 END_TEST
 
+START_TEST(jobs__ended_jobs_have_so_many_bytes)
+{
+    struct jobs_totals totals;
+
+    js_submit(js, "a", "2KiB-sealed");
+    js_prove_all(js);
+    jobs_totals(js->jobs, &totals);
+    js->opt.keep_finished_bytes = totals.store_bytes + totals.store_bytes / 2;
+    job_store_reopen(js);
+    jobs_tick(js->jobs);
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    js_submit(js, "b", "2KiB-sealed");
+    js_prove_all(js);
+    jobs_tick(js->jobs);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    ck_assert_int_eq(js_state(js, "b"), JOB_DONE);
+}
+END_TEST
+
+START_TEST(jobs_set_limits__count_from_then_on)
+{
+    struct jobs_options limits = js->opt;
+    struct jobs_totals totals;
+
+    js_submit(js, "a", "2KiB-sealed");
+    js_prove_all(js);
+    js_submit(js, "b", "2KiB-v1");
+    js_prove_all(js);
+    limits.keep_finished = 1;
+    limits.max_unfinished = 3;
+    jobs_set_limits(js->jobs, &limits);
+    jobs_tick(js->jobs);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    ck_assert_int_eq(js_state(js, "b"), JOB_DONE);
+    jobs_totals(js->jobs, &totals);
+    ck_assert_uint_eq(totals.places, 3);
+    ck_assert_uint_eq(totals.keep_finished, 1);
+}
+END_TEST
+
 START_TEST(jobs__ended_jobs_age)
 {
     js->opt.keep_finished_s = 1;
@@ -479,6 +519,8 @@ int main(void)
     tcase_add_test(tc, jobs__the_oldest_ended_jobs_go_first);
     tcase_add_test(tc, jobs__who_has_most_loses_first);
     tcase_add_test(tc, jobs__ended_jobs_age);
+    tcase_add_test(tc, jobs__ended_jobs_have_so_many_bytes);
+    tcase_add_test(tc, jobs_set_limits__count_from_then_on);
     tcase_add_test(tc, jobs__a_restart_queues_what_was_accepted);
     tcase_add_test(tc, jobs_open__two_services_cannot_share_a_store);
     tcase_add_test(tc, jobs__ten_thousand_ended_jobs_cost_little);
