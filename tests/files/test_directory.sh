@@ -1,0 +1,113 @@
+# The directory while jobs come and go: what stays is listed once, never twice and never not; numbers outlive a restart; limits are told
+# where they are met.
+. "$(dirname "$0")/lib.sh"
+
+learn 2KiB-sealed
+a=$(c1 2KiB-sealed)
+printf 'keep_finished = 1000\n' >"$work/conf"
+start --config "$work/conf"
+watch_events
+
+# ---- listed once
+kept=60
+for i in $(seq $kept); do cp "$a" "$jobs/kept$i"; done
+for i in $(seq $kept); do ends "kept$i" done || fail "kept$i is not done"; done
+cat >"$work/list.py" <<'END'
+"""Lists a directory again and again while files come and go: what stays is there once."""
+import os
+import sys
+import threading
+
+jobs, want = sys.argv[1], int(sys.argv[2])
+stop = threading.Event()
+made = 0
+
+
+def churn(which):
+    global made
+    n = 0
+    while not stop.is_set():
+        n += 1
+        path = f"{jobs}/.come{which}-{n}"
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
+        os.rename(path, path + "x")
+        os.unlink(path + "x")
+        made += 1
+
+
+threads = [threading.Thread(target=churn, args=(i,)) for i in range(2)]
+for t in threads:
+    t.start()
+bad = listings = 0
+while listings < 150:
+    names = [n for n in os.listdir(jobs) if n.startswith("kept")]
+    listings += 1
+    if len(names) != want or len(set(names)) != want:
+        bad += 1
+stop.set()
+for t in threads:
+    t.join()
+print(f"{bad} of {listings} listings are wrong, {'many' if made > 100 else made} files came and went")
+END
+same "while others come and go" "$(timeout 100 python3 "$work/list.py" "$jobs" $((kept * 6)))" \
+    "0 of 150 listings are wrong, many files came and went"
+
+# ---- numbers
+numbers() { ls -i "$jobs" | sort -k 2; }
+before=$(numbers)
+same "a number for each name" "$(echo "$before" | awk '{ print $1 }' | sort -u | wc -l)" $((kept * 6))
+kill_front
+restart --config "$work/conf"
+same "after a crash and a restart" "$(numbers)" "$before"
+expect "a stop" stop
+start --config "$work/conf"
+same "after a stop and a start" "$(numbers)" "$before"
+
+# ---- SIGHUP: options read again, all or nothing
+says() { grep -qE -- "$2" "$1"; }
+hup() { # then wait for what the log says
+    local n=$(grep -c "$1" "$log")
+    kill -HUP "$front"
+    more_of() { [ "$(grep -c "$1" "$log")" -gt "$n" ]; }
+    expect "SIGHUP: $1" wait_for 10 more_of "$1"
+}
+printf 'keep_finished = 20\nlog_level = debug\nmax_unfinished = 7\n' >"$work/conf"
+hup "options read again"
+same "log_level" "$(cat "$mnt/log_level")" debug
+same "places" "$(df --output=itotal "$mnt" | tail -n 1 | tr -d ' ')" 7
+like "status says what is kept" "$(grep '^kept' "$mnt/status")" 'at most 20,'
+left() { [ "$(ls "$jobs" | grep -c '\.proof$')" -le "$1" ]; }
+expect "retention by number" wait_for 20 left 20
+printf 'keep_finished = 5\nmax_unfinished = many\n' >"$work/conf"
+hup "options stay as they are.*many"
+printf 'keep_finished = 5\nthreads = 3\n' >"$work/conf"
+hup "options stay as they are.*threads has changed"
+same "nothing has changed" "$(df --output=itotal "$mnt" | tail -n 1 | tr -d ' ')" 7
+like "nor what is kept" "$(grep '^kept' "$mnt/status")" 'at most 20,'
+sleep 6
+refuse "none went" left 19
+printf 'keep_finished = 20\nkeep_finished_bytes = 700K\n' >"$work/conf"
+hup "options read again"
+expect "retention by bytes" wait_for 20 left 6
+printf 'keep_finished_age = 1s\n' >"$work/conf"
+hup "options read again"
+expect "retention by age" wait_for 20 left 0
+same "nothing is left" "$(names)" ""
+
+# ---- limits
+printf 'max_store = 400K\n' >"$work/conf"
+hup "options read again"
+for i in 1 2 3 4 5; do cp "$a" "$jobs/big$i" 2>"$work/said" || break; done
+like "the store is full: cp says so" "$(cat "$work/said")" "No space left on device"
+refuse "and leaves no job" test -e "$jobs/big$i.status"
+expect "df agrees" test "$(df --output=avail -B1 "$mnt" | tail -n 1)" -lt $((2 * $(stat -c %s "$a")))
+like "status says which limit" "$(grep '^files' "$mnt/status")" 'the store: at most 409600 bytes'
+expect "a clean end" stop
+
+# ---- what cannot work is refused at the start
+for option in --store --params; do
+    out=$(timeout 20 "$proofd" --mount "$mnt" --store "$store" --params "$params" $option "$mnt/inside" 2>&1)
+    same "$option inside the mount" $? 2
+    like "$option inside the mount" "$out" "lies inside the mount"
+done
+finish
