@@ -718,7 +718,8 @@ static uint32_t who_has_most(struct jobs *jobs, bool rejected, bool by_bytes)
     for (size_t i = 0; i < jobs->len; i++) {
         const struct job *job = jobs->by_id[i];
         if (!may_age(job) || is_rejected(job) != rejected ||
-            users_take(counts, job->uid, USER_FILES, by_bytes ? job->disk_bytes : 1, UINT64_MAX) < 0)
+            users_take(counts, job->uid, USER_FILES, by_bytes ? job->disk_bytes : 1, UINT64_MAX) <
+                0)
             continue;
         uint64_t n = users_has(counts, job->uid, USER_FILES);
         uid = n > most ? job->uid : uid;
@@ -737,8 +738,7 @@ static uint64_t next_to_age(struct jobs *jobs, bool rejected)
     uint64_t keep = rejected ? REJECTED_MAX : opt->keep_finished;
     struct ended all = look_at_ended(jobs, rejected, ANYBODY);
     bool too_many = keep && all.count > keep;
-    bool too_much =
-        !rejected && opt->keep_finished_bytes && all.bytes > opt->keep_finished_bytes;
+    bool too_much = !rejected && opt->keep_finished_bytes && all.bytes > opt->keep_finished_bytes;
     if (all.oldest && opt->keep_finished_s &&
         (now_ns() - all.oldest->ended_ns) / 1000000000 >= opt->keep_finished_s)
         id = all.oldest->id;

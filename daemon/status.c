@@ -180,7 +180,8 @@ static void put_places(FILE *out, const struct jobs_totals *t)
     bool full = t->places && t->places_taken >= t->places;
 
     fprintf(out, "places      %" PRIu32 " of %" PRIu32 " taken%s\n", t->places_taken, t->places,
-            full ? ": the queue is full, who opens another file to write waits (max_unfinished)" : "");
+            full ? ": the queue is full, who opens another file to write waits (max_unfinished)"
+                 : "");
 }
 
 static void put_kept(FILE *out, const struct jobs_totals *t)

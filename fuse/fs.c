@@ -259,8 +259,9 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
         st.f_favail = st.f_ffree;
     }
     if (totals.max_store_bytes) {
-        uint64_t left =
-            totals.max_store_bytes > totals.store_bytes ? totals.max_store_bytes - totals.store_bytes : 0;
+        uint64_t left = totals.max_store_bytes > totals.store_bytes
+                            ? totals.max_store_bytes - totals.store_bytes
+                            : 0;
         left /= st.f_frsize;
         st.f_bavail = left < st.f_bavail ? left : st.f_bavail;
         st.f_bfree = st.f_bavail;

@@ -21,7 +21,8 @@ struct fs;
 struct fs_options {
     const char *mountpoint;   /* an empty directory; made if absent */
     const char *store_dir;    /* its free space is what `df` tells */
-    uint32_t max_unfinished;  /* as in jobs_options: a user's open files take at most half of that. 0: no limit */
+    uint32_t
+        max_unfinished; /* as in jobs_options: a user's open files take at most half of that. 0: no limit */
     gid_t critical_gid;       /* who is in it may make a job critical; so may root and the service's user */
     unsigned threads;         /* that serve requests; 0: a sane number */
     /* Something is lost but the service goes on: one line, with what gets it back. May be NULL. */

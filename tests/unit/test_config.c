@@ -283,7 +283,8 @@ START_TEST(config_load_again__all_or_nothing)
     write_text("max_unfinished = 5\nmount = /m\n");
     ck_assert_int_eq(config_load(argc, argv, &cfg, &action, &err), 0);
 
-    write_text("max_unfinished = 6\nkeep_finished_bytes = 9K\nlog_level = warn\nmount = /m\nthreads = 8\n");
+    write_text("max_unfinished = 6\nkeep_finished_bytes = 9K\nlog_level = warn\nmount = "
+               "/m\nthreads = 8\n");
     ck_assert_int_eq(config_load_again(argc, argv, &cfg, &err), 0);
     ck_assert_uint_eq(cfg.max_unfinished, 6);
     ck_assert_uint_eq(cfg.keep_finished_bytes, 9216);
