@@ -5,7 +5,7 @@
 set -eu
 build="gcc libc6-dev make pkg-config libfuse3-dev libnuma-dev libssl-dev libzstd-dev zlib1g-dev"
 demo="fuse3 inotify-tools"
-check="g++ check fuse3 inotify-tools zstd gzip xz-utils rsync python3 jq procps psmisc attr systemd"
+check="g++ check fuse3 inotify-tools zstd gzip xz-utils rsync python3 jq procps psmisc attr systemd strace"
 # Every tool of doc/filesystem.md.
 files="$check util-linux tar findutils grep sed less vim nano curl wget openssh-client openssh-sftp-server entr lsof"
 deb="debhelper lintian"

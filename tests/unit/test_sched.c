@@ -593,7 +593,7 @@ START_TEST(sched__a_partition_that_cannot_be_proved_fails_at_once)
 }
 END_TEST
 
-static uint64_t stamp;
+static _Atomic uint64_t stamp;
 
 static uint64_t say_stamp(void *ctx, const struct sector_size *size)
 {
