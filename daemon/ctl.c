@@ -58,6 +58,11 @@ static const struct ctl_command commands[] = {
      "A job that was cancelled is forgotten: of a second time there is no such job.\n",
      "all cancelled", "one has ended already or is not yours", "no such job, or no service",
      CTL_MOUNT | CTL_JSON, 1, SIZE_MAX, ctl_cancel},
+    {"top", "", "show engines and unfinished jobs, again and again",
+     "Engines with what they hold in each stage, then jobs: what runs before what waits. Every two "
+     "seconds on a\n"
+     "terminal, until it is interrupted; else once.\n",
+     "shown", NULL, "no service", CTL_MOUNT | CTL_ONCE, 0, 0, ctl_top},
 };
 
 static const struct {
@@ -76,6 +81,7 @@ static const struct {
     {"-o", CTL_OUTPUT, "FILE", "where the proof goes [standard output, as hex]"},
     {"--name", CTL_NAME, "NAME", "name of the job [that of FILE]"},
     {"--wait", CTL_WAIT, NULL, "wait until the job has ended"},
+    {"--once", CTL_ONCE, NULL, "once, on a terminal too"},
     {"--threads", CTL_THREADS, "N", "threads that work [one for each CPU]"},
     {"--json", CTL_JSON, NULL, "answer in JSON, an object a line; errors too: {\"error\":...}"},
 };
@@ -135,6 +141,9 @@ static int set_option(struct ctl_args *args, enum ctl_option_bit bit, const char
         return 0;
     case CTL_JSON:
         args->json = true;
+        return 0;
+    case CTL_ONCE:
+        args->once = true;
         return 0;
     case CTL_WAIT:
         args->wait = true;

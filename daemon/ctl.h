@@ -23,7 +23,7 @@ enum ctl_exit { CTL_OK = 0, CTL_NO = 1, CTL_CANNOT = 2 };
 struct ctl_args {
     const char *params, *mount, *output, *name; /* NULL: not given, but mount */
     unsigned threads;
-    bool json, wait;
+    bool json, wait, once;
     const char *const *operands;
     size_t operands_len;
 };
@@ -37,6 +37,7 @@ enum ctl_option_bit {
     CTL_THREADS = 1 << 4,
     CTL_JSON = 1 << 5,
     CTL_WAIT = 1 << 6,
+    CTL_ONCE = 1 << 8,
     CTL_PARAMS_TO = 1 << 7 /* --params of setup */
 };
 
@@ -60,6 +61,7 @@ int ctl_submit(const struct ctl_args *args);
 int ctl_wait(const struct ctl_args *args);
 int ctl_status(const struct ctl_args *args);
 int ctl_cancel(const struct ctl_args *args);
+int ctl_top(const struct ctl_args *args);
 
 /* Says why there is no answer: "proofctl: ..." on standard error, or after ctl_say_in_json {"error":"..."} on standard output.
  * Returns `code`, so that failing is one line. */
