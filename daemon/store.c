@@ -794,12 +794,15 @@ int store_record_put(struct store *store, const struct job_record *record)
     int ret = store_put(store, record->id, STORE_SPARE, bytes, len);
 
     if (ret == 0)
-        ret = store_sync(store, record->id); /* what the record promises */
-    if (ret == 0)
         ret = open_job_dir(store, record->id, &dir);
     if (ret < 0)
         return ret;
-    ret = put_at(dir, file_names[STORE_RECORD], bytes, len);
+    ret = errno_of(store_os->fsync(dir)); /* what the record promises */
+    /* A directory that has a record has been synced into the store before. */
+    if (ret == 0 && faccessat(dir, file_names[STORE_RECORD], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        ret = errno_of(store_os->fsync(store->dir));
+    if (ret == 0)
+        ret = put_at(dir, file_names[STORE_RECORD], bytes, len);
     if (ret == 0)
         ret = errno_of(store_os->fsync(dir));
     close_fd(dir);

@@ -497,6 +497,38 @@ START_TEST(jobs__ten_thousand_ended_jobs_cost_little)
 }
 END_TEST
 
+/* Of 32 GiB, each of another content: their bytes are on disk, and here is hardly more than their names. */
+START_TEST(jobs__ten_thousand_queued_jobs_cost_little)
+{
+    enum { COUNT = 10000 };
+    uint64_t id = js_submit(js, "a", "2KiB-sealed");
+    struct store *store;
+    struct job_record r;
+    int fd;
+
+    jobs_close(js->jobs);
+    ck_assert_int_eq(store_open(js->dir, &store, NULL), 0);
+    ck_assert_int_eq(store_record_get(store, id, &r), 0);
+    r.proof_id = 8;
+    r.partitions = 10;
+    for (int i = 1; i <= COUNT; i++) {
+        r.id = r.named = id + (uint64_t)i;
+        snprintf(r.name, sizeof(r.name), "sector-%d.json", i);
+        memcpy(r.content_id, &r.id, sizeof(r.id));
+        ck_assert_int_eq(store_spool_create(store, r.id, &fd), 0);
+        store_spool_close(fd);
+        ck_assert_int_eq(store_record_put(store, &r), 0);
+    }
+    store_close(store);
+    size_t before = mallinfo2().uordblks;
+    ck_assert_int_eq(jobs_open(&js->opt, &js->jobs, NULL), 0);
+    size_t each = (mallinfo2().uordblks - before) / COUNT;
+    printf("%zu bytes of memory for a queued job\n", each);
+    ck_assert_uint_lt(each, 1200);
+    ck_assert_int_eq(js_state(js, "sector-9999.json"), JOB_QUEUED);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("jobs");
@@ -524,6 +556,7 @@ int main(void)
     tcase_add_test(tc, jobs__a_restart_queues_what_was_accepted);
     tcase_add_test(tc, jobs_open__two_services_cannot_share_a_store);
     tcase_add_test(tc, jobs__ten_thousand_ended_jobs_cost_little);
+    tcase_add_test(tc, jobs__ten_thousand_queued_jobs_cost_little);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }
