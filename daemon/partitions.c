@@ -8,6 +8,7 @@
  * An engine knows a partition by the id that was home when it took it. That id may have left since; the
  * result is as good as any other, for what is proved is the content.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/sha.h>
@@ -473,6 +474,7 @@ static int put_end(struct jobs *jobs, const struct run *run, const struct job *j
     /* Other jobs of this content may be served from the journal later. */
     if (ret == 0 && (job != run->members || run->journal_stale))
         ret = journal_write(jobs, job, entries, len);
+    assert(ret < 0 || json); /* report_make has set it */
     if (ret == 0)
         ret = store_put(jobs->store, job->id, STORE_REPORT, json, strlen(json));
     if (ret == 0)

@@ -36,16 +36,16 @@
 
 struct in_flight {
     uint64_t job;
-    uint32_t partition;
     const struct sector_size *size;
+    int64_t since;
+    struct link_work given;
+    uint32_t partition;
     enum partition_stage stage;
     unsigned percent;
     enum job_priority priority; /* its job's, that the engine knows or has something better for */
-    struct link_work given;
     bool cancel_sent;
     bool begun;    /* the engine has said that it works on it */
     bool recalled; /* it should give it back, if it has not begun it */
-    int64_t since;
 };
 
 /* A prover whose proofs did not verify. */
