@@ -139,6 +139,8 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 
 # Lets memory run out in the code that is tested.
 $(BUILD)/tests/unit/test_upload: LDFLAGS += -Wl,--wrap=calloc
+# Has clocks of its own.
+$(BUILD)/tests/unit/test_clock: LDFLAGS += -Wl,--wrap=clock_gettime
 
 $(BUILD)/tests/system/%: $(BUILD)/tests/system/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 	$(say)

@@ -13,8 +13,11 @@
 #include <time.h>
 
 #include "daemon/jobs_internal.h"
+#include "daemon/log.h"
 
 #define LONGEST_SUFFIX ".proof.bin"
+
+#define CLOCK_JUMP_NS ((int64_t)60 * 1000000000)
 
 int64_t now_ns(void)
 {
@@ -454,6 +457,8 @@ static int recover(struct jobs *jobs, struct errmsg *err)
     return recover_queue(jobs);
 }
 
+static void follow_clock(struct jobs *jobs);
+
 int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *err)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
@@ -474,6 +479,7 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
     if (ret < 0)
         goto out;
     quota_defaults(&jobs->opt, jobs->store);
+    follow_clock(jobs); /* from here on */
     ret = recover(jobs, err);
     if (ret < 0) {
         errmsg_prefix(err, ret, "%s: cannot recover", opt->store_dir);
@@ -792,8 +798,34 @@ static void forget_stray_records(struct jobs *jobs)
     pthread_mutex_unlock(&jobs->disk);
 }
 
+/* A clock that was set makes nothing older or younger: times that ages are counted from go along with it. Time asleep counts, so it is
+ * compared with CLOCK_BOOTTIME. */
+static void follow_clock(struct jobs *jobs)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    int64_t offset = now_ns() - ((int64_t)t.tv_sec * 1000000000 + t.tv_nsec);
+    pthread_mutex_lock(&jobs->lock);
+    int64_t jump = jobs->clock_offset_ns ? offset - jobs->clock_offset_ns : 0;
+    jobs->clock_offset_ns = offset;
+    if (jump < CLOCK_JUMP_NS && jump > -CLOCK_JUMP_NS)
+        jump = 0; /* a clock that is steered, which ages may follow */
+    for (size_t i = 0; i < jobs->len && jump; i++) {
+        struct job *job = jobs->by_id[i];
+        job->created_ns += jump;
+        job->written_ns += job->written_ns ? jump : 0;
+        job->ended_ns += job->ended_ns ? jump : 0;
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    if (jump)
+        log_warn(log_str("msg", "the clock was set: jobs keep their ages"),
+                 log_i64("seconds", jump / 1000000000));
+}
+
 void jobs_tick(struct jobs *jobs)
 {
+    follow_clock(jobs);
     forget_stray_records(jobs);
     pthread_mutex_lock(&jobs->disk);
     start_accepted(jobs);
