@@ -7,8 +7,9 @@
  * Buckets are dealt with in parts of as many as are summed together. The points of a window are first written part by part, which
  * are few streams through memory; a part is then sorted where the second-level cache holds it, and summed while it is there.
  *
- * Memory is bounded by taking the scalars in slabs of SLAB_MAX of the third kind; a slab costs a sum of buckets for each
- * window, so it should be large.
+ * Scalars of the third kind are taken in slabs of SLAB_MAX. That bounds the memory; and bases are read from all over a slab, in the
+ * order of the buckets, so that a slab should not be larger than what the CPU's tables of pages cover. It costs a sum of buckets
+ * for each window, so it should not be much smaller.
  */
 #include "gpu/cpu/msm.h"
 
@@ -20,10 +21,11 @@
 #include "numa/circuit/circuit.h"
 
 #define CHUNK 16384 /* scalars that are classified at a time */
-/* Scalars through the windows at a time: 36 bytes each, and 10 more for each thread. */
-#define SLAB_MAX (1u << 22)
+/* Scalars through the windows at a time: 68 bytes each, and 10 more for each thread. */
+#define SLAB_MAX (1u << 20)
 
-#define PART_LOG2_MIN 6 /* buckets of the smallest parts */
+#define RANGES_A_THREAD 4 /* at least */
+#define PART_LOG2_MIN 6   /* buckets of the smallest parts */
 
 enum kind { KIND_ZERO, KIND_UNIT, KIND_WIDE };
 
@@ -69,13 +71,13 @@ struct msm {
     /* A slab: chunks [chunk_begin, chunk_end), their wide scalars and where they stand. */
     uint32_t *wide_counts; /* by chunk; then where its first one goes */
     size_t chunk_begin, chunk_end, wide_len;
-    struct recoded *wide;
+    int32_t *wide_digits; /* of window w from w * wide_len on */
     uint32_t *wide_index;
     struct digits digits;
-    unsigned log2_part;           /* buckets to a part */
-    size_t parts;                 /* of a window */
-    struct range *ranges;         /* in the order of the windows */
-    size_t ranges_len, parts_max; /* longest range */
+    unsigned log2_part;   /* buckets to a part */
+    size_t parts;         /* of a window */
+    struct range *ranges; /* in the order of the windows */
+    size_t ranges_len, range_parts;
 };
 
 unsigned msm_window_bits(size_t len)
@@ -119,20 +121,19 @@ static void chunk_count(void *ctx, size_t chunk, unsigned thread)
         m->wide_counts[chunk] += scalar_kind(m, i) == KIND_WIDE;
 }
 
-static void recode(const struct digits *d, struct recoded *out, const fr_t *s)
+/* Writes the digits of a scalar, the `at`th of the slab, and counts it in the parts that they fall into. A digit of zero has no
+ * bucket. */
+static void put_digits(const struct msm *m, size_t at, const fr_t *s, uint32_t *counts)
 {
     uint64_t magnitude[4];
+    struct recoded recoded;
     bool negative;
 
     digits_magnitude(magnitude, &negative, s);
-    digits_recode(d, out, magnitude, negative);
-}
-
-/* Counts a recoded scalar in the parts that its digits fall into. A digit of zero has no bucket. */
-static void count_digits(const struct msm *m, const struct recoded *s, uint32_t *counts)
-{
+    digits_recode(&m->digits, &recoded, magnitude, negative);
     for (unsigned w = 0; w < m->digits.windows; w++) {
-        int32_t digit = digits_get(&m->digits, s, w);
+        int32_t digit = digits_get(&m->digits, &recoded, w);
+        m->wide_digits[w * m->wide_len + at] = negative ? -digit : digit;
         if (digit != 0)
             counts[w * m->parts + (((size_t)abs(digit) - 1) >> m->log2_part)]++;
     }
@@ -201,8 +202,7 @@ static void chunk_take(void *ctx, size_t item, unsigned thread)
             break;
         case KIND_WIDE:
             m->wide_index[at] = base_of(m, i);
-            recode(&m->digits, &m->wide[at], s);
-            count_digits(m, &m->wide[at++], sorter->part_counts);
+            put_digits(m, at++, s, sorter->part_counts);
             break;
         }
     }
@@ -212,6 +212,7 @@ static void chunk_take(void *ctx, size_t item, unsigned thread)
 static void range_part(const struct msm *m, const struct range *range, struct sorter *s)
 {
     const uint32_t *counts = m->sorters[0].part_counts + range->window * m->parts + range->first;
+    const int32_t *digits = m->wide_digits + range->window * m->wide_len;
     uint16_t mask = (uint16_t)((1u << m->log2_part) - 1);
 
     /* part_start[p + 1] is where part p begins and moves on to its end, the beginning of the next. */
@@ -219,14 +220,12 @@ static void range_part(const struct msm *m, const struct range *range, struct so
     for (size_t p = 1; p < range->parts; p++)
         s->part_start[p + 1] = s->part_start[p] + counts[p - 1];
     for (size_t i = 0; i < m->wide_len; i++) {
-        int32_t digit = digits_get(&m->digits, &m->wide[i], range->window);
-        size_t bucket = (size_t)abs(digit) - 1; /* of zero: no bucket */
+        size_t bucket = (size_t)abs(digits[i]) - 1; /* of zero: no bucket */
         size_t part = (bucket >> m->log2_part) - range->first;
         if (part >= range->parts)
             continue;
         size_t at = s->part_start[part + 1]++;
-        s->parted[at] =
-            base_ref_make(m->wide_index[i], (digit < 0) != digits_negative(&m->wide[i]));
+        s->parted[at] = base_ref_make(m->wide_index[i], digits[i] < 0);
         s->bucket[at] = (uint16_t)bucket & mask;
     }
 }
@@ -267,16 +266,13 @@ static void range_sum(void *ctx, size_t item, unsigned thread)
                      range->first * buckets + 1);
 }
 
-/* Windows go to the threads whole, each thread the same number, and those left over are cut for all threads: every
- * range costs a look at all digits. With fewer windows than threads all are cut, several ranges a thread. */
-static size_t ranges_wanted(const struct msm *m, unsigned window)
+/* How many ranges a window is cut into: one where there are windows enough for threads to end together, for every range costs
+ * a look at all digits of its window. */
+static size_t ranges_wanted(const struct msm *m)
 {
-    size_t whole = (size_t)m->digits.windows / m->threads * m->threads;
-    size_t wanted = whole ? m->threads : 4 * (size_t)m->threads, ranges = 1;
+    size_t ranges = 1;
 
-    if (window < whole)
-        return 1;
-    while (ranges * (m->digits.windows - whole) < wanted)
+    while (ranges * m->digits.windows < RANGES_A_THREAD * (size_t)m->threads)
         ranges *= 2;
     return ranges;
 }
@@ -284,7 +280,7 @@ static size_t ranges_wanted(const struct msm *m, unsigned window)
 /* Parts are what is summed together, or smaller where there would not be as many as ranges are wanted. */
 static void parts_init(struct msm *m)
 {
-    size_t wanted = ranges_wanted(m, m->digits.windows - 1), batch = columns_batch(m->group);
+    size_t wanted = ranges_wanted(m), batch = columns_batch(m->group);
 
     m->log2_part = m->digits.bits - 1;
     while (m->log2_part > PART_LOG2_MIN &&
@@ -296,22 +292,17 @@ static void parts_init(struct msm *m)
 
 static int ranges_init(struct msm *m)
 {
-    size_t count = 0;
+    size_t a_window = min_size(m->parts, ranges_wanted(m)), length = m->parts / a_window;
 
-    for (unsigned w = 0; w < m->digits.windows; w++)
-        count += min_size(m->parts, ranges_wanted(m, w));
+    m->ranges_len = a_window * m->digits.windows;
+    m->range_parts = length;
     /* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): there is a window */
-    m->ranges = malloc(count * sizeof(*m->ranges));
+    m->ranges = malloc(m->ranges_len * sizeof(*m->ranges));
     if (!m->ranges)
         return -ENOMEM;
-    m->ranges_len = m->parts_max = 0;
-    for (unsigned w = 0; w < m->digits.windows; w++) {
-        size_t length = m->parts / min_size(m->parts, ranges_wanted(m, w));
-        for (size_t first = 0; first < m->parts; first += length)
-            m->ranges[m->ranges_len++] =
-                (struct range){.window = w, .first = first, .parts = length};
-        m->parts_max = length > m->parts_max ? length : m->parts_max;
-    }
+    for (size_t r = 0; r < m->ranges_len; r++)
+        m->ranges[r] = (struct range){
+            .window = (unsigned)(r / a_window), .first = r % a_window * length, .parts = length};
     return 0;
 }
 
@@ -325,7 +316,7 @@ static int sorter_alloc(const struct msm *m, struct sorter *s)
     s->bucket = arena_carve(m->scratch, m->wide_len * sizeof(*s->bucket));
     s->refs = arena_carve(m->scratch, m->wide_len * sizeof(*s->refs));
     s->start = arena_carve(m->scratch, (buckets + 2) * sizeof(*s->start));
-    s->bucket_sums = arena_carve(m->scratch, m->parts_max * buckets * m->group->affine_bytes);
+    s->bucket_sums = arena_carve(m->scratch, m->range_parts * buckets * m->group->affine_bytes);
     if (!s->part_counts || !s->part_start || !s->parted || !s->bucket || !s->refs || !s->start ||
         !s->bucket_sums)
         return -ENOMEM;
@@ -337,9 +328,10 @@ static int slab_alloc(struct msm *m)
 {
     digits_init(&m->digits, msm_window_bits(m->wide_len));
     parts_init(m);
-    m->wide = arena_carve(m->scratch, m->wide_len * sizeof(*m->wide));
+    m->wide_digits =
+        arena_carve(m->scratch, m->digits.windows * m->wide_len * sizeof(*m->wide_digits));
     m->wide_index = arena_carve(m->scratch, m->wide_len * sizeof(*m->wide_index));
-    int ret = m->wide && m->wide_index ? ranges_init(m) : -ENOMEM;
+    int ret = m->wide_digits && m->wide_index ? ranges_init(m) : -ENOMEM;
     for (unsigned t = 0; ret == 0 && t < m->threads; t++)
         ret = sorter_alloc(m, &m->sorters[t]);
     return ret;
@@ -359,7 +351,8 @@ size_t msm_scratch_bytes(const struct group *group, size_t len, unsigned threads
                     arena_carved_bytes((buckets + 2) * sizeof(uint32_t)) +
                     arena_carved_bytes(buckets * group->affine_bytes);
 
-    return arena_carved_bytes(slab * sizeof(struct recoded)) +
+    /* A shorter slab may have more digits, but no more than the cost that msm_window_bits makes least, which grows with length. */
+    return arena_carved_bytes(windows * (slab + 2 * buckets) * sizeof(int32_t)) +
            arena_carved_bytes(slab * sizeof(uint32_t)) + threads * sorter;
 }
 
