@@ -216,6 +216,8 @@ static void drop_flight(struct engine *e, const struct in_flight *f)
 static void give_back(struct sched *s, uint64_t job, uint32_t partition)
 {
     s->returned++;
+    if (s->strikes_len > 0 && jobs_cancelled(s->opt.jobs, job))
+        forget_strikes(s, job, partition);
     jobs_partition_returned(s->opt.jobs, job, partition);
 }
 
