@@ -35,6 +35,8 @@ printf '\0\0\0\0' >"$work/f" && refused "zeros" "$work/f" "Bad message" .
 sed 's/"comm_r":\[/&256,/; s/\(256,[0-9]*\),[0-9]*/\1/' "$a" >"$work/f" && refused "a byte of 256" "$work/f" "Bad message" comm_r
 sed 's/"registered_proof":"[^"]*"/"registered_proof":"StackedDrg9KiBV1"/' "$a" >"$work/f" &&
     refused "an unknown proof type" "$work/f" "(Bad message|Invalid argument)" .
+sed 's/"registered_proof":"[^"]*"/"registered_proof":"StackedDrg2KiBV1_2_Feat_NonInteractivePoRep"/' "$a" >"$work/f" &&
+    refused "a non-interactive one" "$work/f" "Invalid argument" "not supported by this version"
 sed 's/"comm_d":/"comm_d":[],&/' "$a" >"$work/f" && refused "a key twice" "$work/f" "Bad message" comm_d
 head -c 10000000 /dev/zero | tr '\0' '[' >"$work/f" && refused "ten million brackets" "$work/f" "Bad message" .
 { printf '{"seed":['; head -c 1000000 /dev/zero | tr '\0' 9; } >"$work/f" && refused "a long number" "$work/f" "Bad message" seed
