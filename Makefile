@@ -18,7 +18,7 @@ PKG_CONFIG ?= $(if $(CROSS),PKG_CONFIG_LIBDIR=/usr/lib/$(TARGET)/pkgconfig:/usr/
 BASELINE := $(if $(filter x86_64,$(ARCH)),-march=x86-64-v2)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $(if $(CI),-Werror)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-PKGS := fuse3 libcrypto libzstd zlib numa
+PKGS := fuse3 libcrypto libzstd zlib numa libseccomp
 PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS = $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)

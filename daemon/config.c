@@ -52,6 +52,9 @@ static const struct option options[] = {
      "partitions in an engine; 0: two on CPUs, four on devices; fewer where memory is short"},
     {"gpus", OPTION_WORDS, offsetof(struct config, gpus), "auto", 0, 0, "auto|none",
      "auto: GPUs prove where there are some; none: CPUs do"},
+    {"confine", OPTION_WORDS, offsetof(struct config, confine), "auto", 0, 0, "auto|on|off",
+     "whether engines give up what proving does not need: capabilities, starting programs, networks;\n"
+     "auto: where no GPU is driven"},
     {"simulate", OPTION_PATH, offsetof(struct config, simulate), "", 0, 0, "FILE",
      "for tests: a simulated device in place of a prover, and jobs that prove nothing"},
     {"log_level", OPTION_LEVEL, offsetof(struct config, log_level), "info", 0, 0, "LEVEL",

@@ -32,6 +32,7 @@ struct config {
     uint64_t memory_bytes;          /* of an engine; 0: what its node has */
     uint64_t permits;               /* of an engine; 0: as suits its prover */
     char gpus[CONFIG_PATH_MAX];     /* auto or none */
+    char confine[CONFIG_PATH_MAX];  /* engines: auto, on or off */
     char simulate[CONFIG_PATH_MAX]; /* file of a simulated device; empty: none */
     enum log_level log_level;
     uint64_t max_unfinished;

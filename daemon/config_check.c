@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/confine.h"
 #include "daemon/nodes.h"
 #include "daemon/params_watch.h"
 #include "daemon/paths.h"
@@ -40,6 +41,15 @@ static int check_gpus(const struct config *cfg, struct errmsg *err)
     return errmsg_set(err, -EINVAL, "gpus: '%s' is neither auto nor none", cfg->gpus);
 }
 
+static int check_confine(const struct config *cfg, struct errmsg *err)
+{
+    enum confine how;
+
+    if (confine_parse(cfg->confine, &how) == 0)
+        return 0;
+    return errmsg_set(err, -EINVAL, "confine: '%s' is none of auto, on, off", cfg->confine);
+}
+
 static int check_device(const struct config *cfg, struct errmsg *err)
 {
     const char *name = cfg->device;
@@ -61,6 +71,8 @@ int config_check(const struct config *cfg, struct errmsg *err)
         ret = check_nodes(cfg, err);
     if (ret == 0)
         ret = check_device(cfg, err);
+    if (ret == 0)
+        ret = check_confine(cfg, err);
     if (ret == 0)
         ret = config_critical_gid(cfg, &gid, err);
     return ret < 0 ? ret : check_gpus(cfg, err);

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/confine.h"
 #include "daemon/ground.h"
 #include "daemon/log.h"
 #include "daemon/nodes.h"
@@ -45,6 +46,7 @@ struct options {
     uint64_t memory_bytes;
     uint32_t permits;
     bool gpus;
+    enum confine confine;
     uint32_t without;     /* bit i: not GPU i */
     const char *simulate; /* NULL: no simulated device */
     enum log_level log_level;
@@ -591,7 +593,7 @@ static void print_help(void)
 {
     puts("Usage: proofd-engine --node N [--nodes TEXT] [--threads N] [--memory BYTES] [--permits "
          "N]\n"
-         "                     [--gpus auto|none] [--without N,..] [--params DIR] [--trusted FILE] "
+         "                     [--gpus auto|none] [--confine auto|on|off] [--without N,..] [--params DIR] [--trusted FILE] "
          "[--simulate "
          "FILE]\n"
          "                     [--log-level LEVEL]\n"
@@ -622,6 +624,7 @@ static int parse(int argc, char **argv, struct options *opt)
         {"node", required_argument, NULL, 'n'},      {"nodes", required_argument, NULL, 'N'},
         {"threads", required_argument, NULL, 't'},   {"memory", required_argument, NULL, 'm'},
         {"permits", required_argument, NULL, 'P'},   {"gpus", required_argument, NULL, 'g'},
+        {"confine", required_argument, NULL, 'c'},
         {"without", required_argument, NULL, 'w'},   {"params", required_argument, NULL, 'p'},
         {"trusted", required_argument, NULL, 'r'},   {"simulate", required_argument, NULL, 's'},
         {"log-level", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'},
@@ -644,6 +647,8 @@ static int parse(int argc, char **argv, struct options *opt)
             opt->permits = (uint32_t)atoi(optarg);
         else if (c == 'g')
             opt->gpus = strcmp(optarg, "none") != 0;
+        else if (c == 'c' && confine_parse(optarg, &opt->confine) == 0)
+            continue;
         else if (c == 'w')
             opt->without = parse_numbers(optarg);
         else if (c == 'p')
@@ -691,6 +696,9 @@ int main(int argc, char **argv)
     fcntl(SUPERVISOR_ENGINE_FD, F_SETFD, FD_CLOEXEC);
     volunteer_for_oom();
     tame_heap();
+    if (confine_wanted(e.opt.confine, e.opt.gpus && !e.opt.simulate) && confine_apply(&err) < 0)
+        log_warn(log_i64("node", e.opt.node), log_str("msg", "the engine is not confined"),
+                 log_str("error", err.text));
     if (prepare(&e, &err) < 0) {
         log_err(log_i64("node", e.opt.node), log_str("msg", "the engine cannot be set up"),
                 log_str("error", err.text));

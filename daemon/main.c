@@ -270,6 +270,7 @@ static void make_engine_args(struct service *sv)
                                 "--memory", sv->memory_arg,
                                 "--permits", sv->permits_arg,
                                 "--gpus", sv->config.gpus,
+                                "--confine", sv->config.confine,
                                 "--params", sv->config.params,
                                 "--log-level", log_level_name(sv->config.log_level)};
     for (size_t i = 0; i < ARRAY_LEN(args); i++)

@@ -3,7 +3,7 @@
 # (or in CI through sudo), otherwise prints the one line that does and fails. Elsewhere than on a Debian it only says
 # what is needed.
 set -eu
-build="gcc libc6-dev make pkg-config libfuse3-dev libnuma-dev libssl-dev libzstd-dev zlib1g-dev"
+build="gcc libc6-dev make pkg-config libfuse3-dev libnuma-dev libssl-dev libzstd-dev zlib1g-dev libseccomp-dev"
 demo="fuse3 inotify-tools"
 check="g++ check fuse3 inotify-tools zstd gzip xz-utils rsync python3 jq procps psmisc attr systemd strace"
 # Every tool of doc/filesystem.md.

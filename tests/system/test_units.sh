@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The units for systemd: right by its own tools, and enough for the service: with the capabilities that the unit leaves, results
+# What the service and its engines may do. The units for systemd: right by its own tools, and enough for the service: with the capabilities that the unit leaves, results
 # of another user's jobs still appear, and are told of.
 needs_params=no
 . "$(dirname "$0")/lib.sh"
@@ -27,9 +27,25 @@ if command -v systemd-tmpfiles >/dev/null && [ "$(id -u)" -eq 0 ]; then
     same "make the place of the mount" "$(stat -c %a "$work/root/proof")" 555
     same "and of the store" "$(stat -c %a "$work/root/var/lib/proofd")" 700
 fi
+# ---- an engine is confined, and need not be
+real_engine
+of_engine() { awk -v k="$1:" '$1 == k { print $2 }' "/proc/$(pgrep -f "^$engine .*--params $params" | head -n 1)/status"; }
+up() { wait_for 30 grep -q '^proofd_engine_up.* 1$' "$mnt/metrics"; }
+filtered=2
+[ -z "${PROOFD_QUICK:-}" ] || filtered=0 # sanitizers do without
+inherited="$(awk '/^(NoNewPrivs|Seccomp):/ { printf "%s%s", sep, $2; sep = " " }' /proc/self/status)"
+for how in on off; do
+    start --nodes all --simulate "$work/sim" --confine $how
+    expect "an engine with confine $how" up
+    [ $how = on ] && wanted="1 $filtered" || wanted=$inherited
+    same "its no_new_privs and filter" "$(of_engine NoNewPrivs) $(of_engine Seccomp)" "$wanted"
+    [ $how = off ] || same "its capabilities" $((0x$(of_engine CapEff) & ~(1 << 2 | 1 << 14 | 1 << 23))) 0
+    echo "{\"proofd-test\":{\"partitions\":2,\"seed\":7}}" >"$jobs/$how"
+    expect "proves" ends $how done
+    expect "stop" stop
+done
 [ "$(id -u)" -eq 0 ] || finish # an ordinary user's service has no capabilities to lose
 
-real_engine
 capabilities=-all$(sed -n 's/^CapabilityBoundingSet=//p' "$unit" | tr ' ' '\n' | sed 's/^CAP_/,+/' | tr -d '\n' | tr A-Z a-z)
 limited=$work/limited
 printf '#!/bin/sh\nexec setpriv --no-new-privs --bounding-set=%s "%s" "$@"\n' "$capabilities" "$proofd" >"$limited"

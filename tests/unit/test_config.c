@@ -229,6 +229,9 @@ START_TEST(config_check__what_can_never_work)
         refuses(check, "is neither none nor a name for a node in /dev");
     }
     strcpy(cfg.device, "proof-2");
+    strcpy(cfg.confine, "yes");
+    refuses(check, "confine: 'yes' is none of auto, on, off");
+    strcpy(cfg.confine, "on");
     ck_assert_int_eq(check(), 0);
 }
 END_TEST

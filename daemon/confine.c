@@ -1,0 +1,179 @@
+#include "daemon/confine.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_FILTER 0
+#else
+#define HAS_FILTER 1
+#endif
+
+static const int kept_capabilities[] = {CAP_IPC_LOCK, CAP_SYS_NICE, CAP_DAC_READ_SEARCH};
+
+/* Programs, other processes, the system, the ways into the kernel that are widest. */
+static const char *const refused[] = {
+    "execve",
+    "execveat",
+    "fork",
+    "vfork",
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "process_madvise",
+    "pidfd_getfd",
+    "kcmp",
+    "mount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "move_mount",
+    "open_tree",
+    "fsopen",
+    "fsmount",
+    "fsconfig",
+    "fspick",
+    "mount_setattr",
+    "setns",
+    "unshare",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "kexec_load",
+    "kexec_file_load",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "settimeofday",
+    "clock_settime",
+    "clock_adjtime",
+    "adjtimex",
+    "sethostname",
+    "setdomainname",
+    "acct",
+    "quotactl",
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "add_key",
+    "request_key",
+    "keyctl",
+    "open_by_handle_at",
+    "name_to_handle_at",
+    "setuid",
+    "setgid",
+    "setreuid",
+    "setregid",
+    "setresuid",
+    "setresgid",
+    "setgroups",
+    "mknod",
+    "mknodat",
+    "lookup_dcookie",
+    "syslog",
+    "iopl",
+    "ioperm",
+    "bind",
+    "listen",
+    "accept",
+    "accept4",
+};
+
+int confine_parse(const char *word, enum confine *out)
+{
+    static const char *const words[] = {"auto", "on", "off"};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strcmp(word, words[i]) == 0) {
+            *out = (enum confine)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+bool confine_wanted(enum confine how, bool gpus)
+{
+    if (how != CONFINE_AUTO)
+        return how == CONFINE_ON;
+    return !gpus || access("/dev/nvidiactl", F_OK) != 0;
+}
+
+static void drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct now[2], kept[2] = {{0}};
+
+    if (syscall(SYS_capget, &head, now) < 0)
+        return; /* nothing of ours is lost by that, and nothing gained */
+    for (size_t i = 0; i < ARRAY_LEN(kept_capabilities); i++) {
+        unsigned word = CAP_TO_INDEX((unsigned)kept_capabilities[i]);
+        uint32_t bit = CAP_TO_MASK((unsigned)kept_capabilities[i]) & now[word].permitted;
+        kept[word].permitted |= bit;
+        kept[word].effective |= bit;
+    }
+    /* Those that an executed program could have: first, for this needs one that goes next. It fails where that is not there. */
+    for (int cap = 0; cap <= CAP_LAST_CAP; cap++)
+        if (!(kept[CAP_TO_INDEX((unsigned)cap)].permitted & CAP_TO_MASK((unsigned)cap)))
+            prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+    syscall(SYS_capset, &head, kept);
+}
+
+/* Sockets are for the kernel and this machine: a driver's netlink, and what stands already. */
+static int refuse_networks(scmp_filter_ctx filter)
+{
+    const uint32_t no = SCMP_ACT_ERRNO(EPERM);
+    int ret = seccomp_rule_add(filter, no, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
+
+    for (unsigned family = 0; family < AF_NETLINK && ret == 0; family++)
+        if (family != AF_UNIX)
+            ret = seccomp_rule_add(filter, no, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, family));
+    return ret;
+}
+
+/* Threads, but no processes. The flags of clone3 are in memory, where a filter cannot look; libraries that are told that there
+ * is none take clone. */
+static int refuse_processes(scmp_filter_ctx filter)
+{
+    int ret = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                               SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+
+    return ret < 0 ? ret : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+}
+
+static int make_filter(scmp_filter_ctx filter)
+{
+    int ret = refuse_networks(filter);
+
+    if (ret == 0)
+        ret = refuse_processes(filter);
+    for (size_t i = 0; i < ARRAY_LEN(refused) && ret == 0; i++) {
+        int number = seccomp_syscall_resolve_name(refused[i]);
+        /* One that this architecture, or this library, does not know has a pseudo number or none. */
+        if (number != __NR_SCMP_ERROR && number >= 0)
+            ret = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
+    }
+    return ret < 0 ? ret : seccomp_load(filter);
+}
+
+int confine_apply(struct errmsg *err)
+{
+    drop_capabilities();
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return errmsg_set(err, -errno, "no_new_privs: %s", strerror(errno));
+    if (!HAS_FILTER)
+        return 0;
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    int ret = filter ? make_filter(filter) : -ENOMEM;
+    seccomp_release(filter);
+    return ret < 0 ? errmsg_set(err, ret, "a filter of system calls: %s", strerror(-ret)) : 0;
+}
