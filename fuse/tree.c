@@ -14,6 +14,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpu/proof.h"
+
 #define KIND_BITS 4
 #define INO_OWN ((uint64_t)1 << 62) /* + index in nodes */
 #define OWN_DEPTH_MAX 3             /* two directories and the file */
@@ -321,6 +323,10 @@ static int kind_bytes(struct tree *t, const struct job_info *info, enum tree_kin
 
     if (kind == TREE_C1) {
         *bytes = info->file_bytes;
+    } else if (kind == TREE_PROOF_BIN) { /* known without a look at the disk: `ls -l` asks thousands */
+        *bytes = (uint64_t)PROOF_BYTES * info->partitions;
+    } else if (kind == TREE_PROOF) {
+        *bytes = (uint64_t)PROOF_BYTES * info->partitions * 2 + 1;
     } else {
         ret = tree_render(t, tree_job_ino(info->id, kind), &text, &len);
         *bytes = len;

@@ -4,7 +4,6 @@
  * engines.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fuse/fs.h"
-#include "numa/workers.h"
 #include "tests/lib/bench.h"
+#include "tests/lib/bench_mount.h"
 #include "tests/lib/files.h"
 #include "tests/lib/vectors.h"
 
@@ -24,56 +22,6 @@
 struct place {
     char dir[64], mount[80], store[80], c1[80];
 };
-
-static struct fs *mounted; /* what the callback of the table tells */
-
-static void on_changed(void *ctx, const struct job_info *info, enum job_state was, bool gone)
-{
-    (void)ctx;
-    fs_job_changed(mounted, info, was, gone);
-}
-
-static int fail(const struct errmsg *err)
-{
-    fprintf(stderr, "%s\n", err->text);
-    return 1;
-}
-
-/* The service, until SIGTERM. */
-static int serve(const struct place *p)
-{
-    struct workers *workers = NULL;
-    struct jobs *jobs = NULL;
-    struct tree *tree = NULL;
-    struct errmsg err = {""};
-    sigset_t set;
-    int sig;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    const struct fs_options opt = {.mountpoint = p->mount, .store_dir = p->store};
-    if (fs_create(&opt, &mounted, &err) < 0) /* before the workers: it forks */
-        return fail(&err);
-    if (workers_create(0, &workers, &err) < 0)
-        return fail(&err);
-    struct jobs_options jobs_opt = {
-        .store_dir = p->store, .check_workers = workers, .changed = on_changed};
-    if (jobs_open(&jobs_opt, &jobs, &err) < 0)
-        return fail(&err);
-    struct tree_options tree_opt = {.jobs = jobs};
-    if (tree_create(&tree_opt, &tree, &err) < 0)
-        return fail(&err);
-    if (fs_attach(mounted, jobs, tree, &err) < 0 || fs_start(mounted, &err) < 0)
-        return fail(&err);
-    sigwait(&set, &sig);
-    fs_stop(mounted);
-    fs_destroy(mounted);
-    tree_destroy(tree);
-    jobs_close(jobs);
-    workers_destroy(workers);
-    return 0;
-}
 
 static double now_ms(void)
 {
@@ -100,17 +48,6 @@ static bool succeeds(pid_t pid)
 
     return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
            WEXITSTATUS(status) == 0;
-}
-
-static bool wait_for_mount(const struct place *p)
-{
-    char events[96];
-    struct stat st;
-
-    snprintf(events, sizeof(events), "%s/events", p->mount);
-    for (int i = 0; i < 1000 && stat(events, &st) < 0; i++)
-        usleep(10000);
-    return stat(events, &st) == 0;
 }
 
 static int by_value(const void *a, const void *b)
@@ -188,12 +125,10 @@ int main(void)
     snprintf(p.store, sizeof(p.store), "%s/store", p.dir);
     snprintf(p.c1, sizeof(p.c1), "%s/c1.json", p.dir);
     write_c1(&p, path);
-    pid_t service = fork();
-    if (service == 0)
-        _exit(serve(&p));
-    bool ok = wait_for_mount(&p) && measure(&p);
-    kill(service, SIGTERM);
-    ok = succeeds(service) && ok;
+    const struct bench_mount m = {.mount = p.mount, .store = p.store};
+    pid_t service = bench_mount_start(&m);
+    bool ok = service > 0 && measure(&p);
+    ok = service > 0 && bench_mount_stop(service) && ok;
     ok = succeeds(spawn("rm", "-rf", p.dir)) && ok;
     return ok ? 0 : 1;
 }
