@@ -5,7 +5,7 @@
  * so nothing ever needs to be invalidated.
  *
  * libfuse's own loop is not used: its threads come and go and end only by a signal. Ours are a
- * fixed number, wait in poll() for a request or for the end, and are joined.
+ * fixed number, wait in epoll_wait() for a request or for the end, and are joined.
  */
 #include "fuse/fs.h"
 
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -753,20 +754,38 @@ static void on_publisher_warning(void *ctx, const char *text)
 
 /* ---- the threads that serve ---- */
 
+/* A set of its own for each thread, so that a request wakes one of them and not all. */
+static int watch_requests(const struct fs *fs)
+{
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event request = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u32 = 0};
+    struct epoll_event stop = {.events = EPOLLIN, .data.u32 = 1};
+
+    if (set >= 0 && epoll_ctl(set, EPOLL_CTL_ADD, fuse_session_fd(fs->session), &request) == 0 &&
+        epoll_ctl(set, EPOLL_CTL_ADD, fs->stop_fd, &stop) == 0)
+        return set;
+    if (set >= 0)
+        close(set);
+    return -1;
+}
+
 static void *serve(void *arg)
 {
     struct fs *fs = arg;
     struct fuse_buf buf = {0};
-    struct pollfd fds[] = {{.fd = fuse_session_fd(fs->session), .events = POLLIN},
-                           {.fd = fs->stop_fd, .events = POLLIN}};
+    struct epoll_event event;
+    int set = watch_requests(fs);
 
     pthread_setname_np(pthread_self(), "fuse");
-    while (!fuse_session_exited(fs->session)) {
-        if (poll(fds, ARRAY_LEN(fds), -1) < 0 && errno != EINTR)
+    while (set >= 0 && !fuse_session_exited(fs->session)) {
+        int n = epoll_wait(set, &event, 1, -1);
+        if (n < 0 && errno != EINTR)
             break;
-        if (fds[1].revents)
+        if (n <= 0)
+            continue;
+        if (event.data.u32 == 1)
             break;
-        int n = fuse_session_receive_buf(fs->session, &buf);
+        n = fuse_session_receive_buf(fs->session, &buf);
         if (n == -EINTR || n == -EAGAIN) /* another thread was faster */
             continue;
         if (n <= 0)
@@ -774,6 +793,8 @@ static void *serve(void *arg)
         fuse_session_process_buf(fs->session, &buf);
     }
     free(buf.mem);
+    if (set >= 0)
+        close(set);
     eventfd_write(fs->ended_fd, 1);
     return NULL;
 }

@@ -323,7 +323,8 @@ static int kind_bytes(struct tree *t, const struct job_info *info, enum tree_kin
 
     if (kind == TREE_C1) {
         *bytes = info->file_bytes;
-    } else if (kind == TREE_PROOF_BIN) { /* known without a look at the disk: `ls -l` asks thousands */
+    } else if (kind ==
+               TREE_PROOF_BIN) { /* known without a look at the disk: `ls -l` asks thousands */
         *bytes = (uint64_t)PROOF_BYTES * info->partitions;
     } else if (kind == TREE_PROOF) {
         *bytes = (uint64_t)PROOF_BYTES * info->partitions * 2 + 1;

@@ -32,9 +32,9 @@
 
 /* Of both processes. */
 struct shared {
-    atomic_bool go;            /* proofs may be made */
-    atomic_uint done;          /* jobs that have one */
-    double durable[JOBS_MAX];  /* by job: when jobs_partition_done came back, in ms */
+    atomic_bool go;           /* proofs may be made */
+    atomic_uint done;         /* jobs that have one */
+    double durable[JOBS_MAX]; /* by job: when jobs_partition_done came back, in ms */
 };
 
 static struct shared *shared;
@@ -83,7 +83,8 @@ static void submit(unsigned number)
     char path[160], text[128];
 
     snprintf(path, sizeof(path), "%s/j%u", jobs_dir, number);
-    int len = snprintf(text, sizeof(text), "{\"proofd-test\":{\"partitions\":1,\"seed\":%u}}", number);
+    int len =
+        snprintf(text, sizeof(text), "{\"proofd-test\":{\"partitions\":1,\"seed\":%u}}", number);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
     if (fd < 0 || write(fd, text, (size_t)len) != len || close(fd) < 0)
         die(path);
@@ -155,7 +156,8 @@ static void many_documents(void)
     double submitted = now_ms() - start;
     wait_for_done(before + SUBMITTED);
     double done = now_ms() - start;
-    printf("%u different documents by %u writers: %.0f a second accepted, %.0f a second done (wanted: at least 100)\n",
+    printf("%u different documents by %u writers: %.0f a second accepted, %.0f a second done "
+           "(wanted: at least 100)\n",
            SUBMITTED, WRITERS, SUBMITTED * 1e3 / submitted, SUBMITTED * 1e3 / done);
 }
 
@@ -223,13 +225,15 @@ static void proofs_seen(void)
         watch_proofs(watch, 1, &late[i], &all);
     }
     qsort(late, 50, sizeof(*late), by_value);
-    printf("a proof is seen by a watcher after it is durable: %.2f ms, nine in ten %.2f ms (wanted: within 5 ms)\n",
+    printf("a proof is seen by a watcher after it is durable: %.2f ms, nine in ten %.2f ms "
+           "(wanted: within 5 ms)\n",
            late[25], late[45]);
     atomic_store(&shared->go, false);
     submit_many(AT_ONCE);
     atomic_store(&shared->go, true);
     watch_proofs(watch, AT_ONCE, late, &all);
-    printf("%u at once: the last is seen %.1f ms after it is durable (wanted: within 500 ms)\n", AT_ONCE, all);
+    printf("%u at once: the last is seen %.1f ms after it is durable (wanted: within 500 ms)\n",
+           AT_ONCE, all);
     close(watch);
 }
 

@@ -410,6 +410,7 @@ START_TEST(tree_getattr__owner_mode_and_size)
     struct fake *f = fake_add(2, "a", JOB_DONE);
 
     f->info.file_bytes = 12345;
+    f->info.partitions = 1;
     f->info.ended_ns = 1500000000123456789;
     make_tree();
     ck_assert_int_eq(tree_lookup(tree, TREE_INO_JOBS, "a", &st), 0);
