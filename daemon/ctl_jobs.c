@@ -74,17 +74,25 @@ static bool is_name(const char *name)
     return *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* False, with a complaint, when there is no service at the mount. */
-static bool service_is_there(const struct ctl_args *args)
+static int mount_serves(const struct ctl_args *args)
 {
     char path[PATH_MAX];
     struct stat st;
 
     snprintf(path, sizeof(path), "%s/jobs", args->mount);
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return true;
-    ctl_fail(0, "%s: %s: is proofd running there?", path, strerror(errno));
-    return false;
+    if (stat(path, &st) < 0)
+        return -errno;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+/* False, with a complaint, when there is no service at the mount. */
+static bool service_is_there(const struct ctl_args *args)
+{
+    int ret = mount_serves(args);
+
+    if (ret < 0)
+        ctl_fail(0, "%s/jobs: %s: is proofd running there?", args->mount, strerror(-ret));
+    return ret == 0;
 }
 
 static bool starts_with_word(const char *text, const char *word)
@@ -141,14 +149,28 @@ static int fail_job(const struct ctl_args *args, int code, const char *name, con
     return code;
 }
 
+static int no_such_job(const struct ctl_args *args, const char *name, int error)
+{
+    return fail_job(args, CTL_CANNOT, name, error == ENOENT ? "no such job" : strerror(error));
+}
+
 /* ---- wait ---- */
 
 struct waiting {
     const char *name;
     enum end_state end;
+    int error; /* ENDED_UNKNOWN: why there is no answer */
     int fd; /* its status, kept open: poll() tells what has changed since it was read; -1: not open */
     bool seen;  /* its status was there once: when it goes, the job was cancelled */
     char *text; /* the last status line */
+};
+
+/* The jobs of one mount. A restart of the service is another mount, and only the names of one that serves say what became of a
+ * job: they are looked up from an open directory, which a mount that is gone answers with ENOTCONN. By path they would just be
+ * missing. */
+struct view {
+    int dir, watch;
+    bool gone;
 };
 
 static enum end_state state_of(const char *text)
@@ -161,24 +183,42 @@ static enum end_state state_of(const char *text)
     return NOT_ENDED;
 }
 
-/* Opens the status, or finds that it is gone: an open file outlives its name. */
-static int open_status(const struct ctl_args *args, struct waiting *w)
+static bool is_gone(int error)
 {
-    char path[PATH_MAX];
+    return error == -ENOTCONN || error == -ECONNABORTED || error == -ENODEV;
+}
 
-    if (job_path(path, args->mount, w->name, ".status") < 0)
-        return -ENAMETOOLONG;
+static int file_of(char out[PATH_MAX], const char *name, const char *suffix)
+{
+    return snprintf(out, PATH_MAX, "%s%s", name, suffix) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int look_up(const struct view *view, const char *name, const char *suffix)
+{
+    char file[PATH_MAX];
+    int ret = file_of(file, name, suffix);
+
+    return ret == 0 && faccessat(view->dir, file, F_OK, 0) < 0 ? -errno : ret;
+}
+
+/* Opens the status, or finds that it is gone: an open file outlives its name. */
+static int open_status(const struct view *view, struct waiting *w)
+{
+    char file[PATH_MAX];
+
     if (w->fd >= 0)
-        return access(path, F_OK) == 0 ? 0 : -errno;
-    w->fd = open(path, O_RDONLY | O_CLOEXEC);
+        return look_up(view, w->name, ".status");
+    if (file_of(file, w->name, ".status") < 0)
+        return -ENAMETOOLONG;
+    w->fd = openat(view->dir, file, O_RDONLY | O_CLOEXEC);
     return w->fd >= 0 ? 0 : -errno;
 }
 
-static int read_status(const struct ctl_args *args, struct waiting *w)
+static int read_status(const struct view *view, struct waiting *w)
 {
     char text[STATUS_MAX + 1];
 
-    int ret = open_status(args, w);
+    int ret = open_status(view, w);
     if (ret < 0)
         return ret;
     ssize_t n = pread(w->fd, text, STATUS_MAX, 0);
@@ -198,19 +238,25 @@ static bool is_refused(const struct ctl_args *args, const char *name)
     return job_path(path, args->mount, name, ".error") == 0 && access(path, F_OK) == 0;
 }
 
-static void look_at(const struct ctl_args *args, struct waiting *w)
+static void look_at(struct view *view, struct waiting *w)
 {
-    int ret = read_status(args, w);
+    int ret = read_status(view, w);
+    bool missing = ret == -ENOENT || ret == -ESTALE;
 
-    if (ret == 0) {
+    if (missing)
+        ret = look_up(view, w->name, ".error");
+    if (is_gone(ret)) {
+        view->gone = true;
+    } else if (ret == 0 && !missing) {
         w->seen = true;
         w->end = state_of(w->text);
-    } else if (ret == -ENOENT || ret == -ESTALE) {
-        w->end = is_refused(args, w->name) ? ENDED_REFUSED
-                 : w->seen                 ? ENDED_CANCELLED
-                                           : ENDED_UNKNOWN;
+    } else if (ret == 0) {
+        w->end = ENDED_REFUSED;
+    } else if (missing && w->seen) {
+        w->end = ENDED_CANCELLED;
     } else if (ret != -EINTR) {
-        w->end = ENDED_UNKNOWN; /* the service is gone; a new one would be another mount */
+        w->end = ENDED_UNKNOWN;
+        w->error = ret;
     }
 }
 
@@ -220,14 +266,15 @@ static void report_end(const struct ctl_args *args, const struct waiting *w)
     char *reason = has_reason ? read_reason(args, w->name) : NULL;
 
     if (w->end == ENDED_UNKNOWN)
-        fail_job(args, CTL_CANNOT, w->name, "no such job, or the service is gone");
+        no_such_job(args, w->name, -w->error);
     else
         print_job(args, w->name, end_names[w->end], end_names[w->end], reason);
     free(reason);
 }
 
 /* Looks at all that have not ended. Returns how many are left. */
-static size_t look_at_all(const struct ctl_args *args, struct waiting *jobs, size_t len)
+static size_t look_at_all(const struct ctl_args *args, struct view *view, struct waiting *jobs,
+                          size_t len)
 {
     size_t left = 0;
 
@@ -235,7 +282,7 @@ static size_t look_at_all(const struct ctl_args *args, struct waiting *jobs, siz
         struct waiting *w = &jobs[i];
         if (w->end != NOT_ENDED)
             continue;
-        look_at(args, w);
+        look_at(view, w);
         if (w->end == NOT_ENDED)
             left++;
         else
@@ -285,26 +332,76 @@ static void show_waiting(const struct waiting *jobs, size_t len)
         }
 }
 
-static int wait_for(const struct ctl_args *args, struct waiting *jobs, size_t len)
+static int open_view(const struct ctl_args *args, struct view *view)
 {
     char dir[PATH_MAX];
-    int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 
     snprintf(dir, sizeof(dir), "%s/jobs", args->mount);
-    if (watch < 0 ||
-        inotify_add_watch(watch, dir, IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE) < 0) {
-        int code = ctl_fail(CTL_CANNOT, "%s: cannot watch: %s", dir, strerror(errno));
-        if (watch >= 0)
-            close(watch);
-        return code;
+    *view = (struct view){.dir = -1, .watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
+    if (view->watch < 0)
+        return -errno;
+    view->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (view->dir < 0)
+        return -errno;
+    return inotify_add_watch(view->watch, dir,
+                             IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE) < 0
+               ? -errno
+               : 0;
+}
+
+/* With the files of its jobs: they keep a dead mount. */
+static void close_view(struct view *view, struct waiting *jobs, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (jobs[i].fd >= 0)
+            close(jobs[i].fd);
+        jobs[i].fd = -1;
     }
+    if (view->dir >= 0)
+        close(view->dir);
+    if (view->watch >= 0)
+        close(view->watch);
+}
+
+/* Pauses first, always: what a dead mount has left in the kernel's caches passes for a service. */
+static void wait_for_service(const struct ctl_args *args)
+{
+    const struct timespec pause = {0, 200000000};
+
+    nanosleep(&pause, NULL);
+    if (mount_serves(args) == 0)
+        return;
+    ctl_progress_end();
+    fprintf(stderr, "proofctl: %s: the service is gone; waiting until it is back\n", args->mount);
+    while (mount_serves(args) < 0)
+        nanosleep(&pause, NULL);
+}
+
+/* Waits while this mount is served. Returns how many are left, 0 or a negative errno. */
+static ssize_t wait_at(const struct ctl_args *args, struct waiting *jobs, size_t len)
+{
+    struct view view;
+    size_t left = len;
+    int ret = open_view(args, &view);
+
     /* Watch first, then look: a change in between is not missed. */
-    while (look_at_all(args, jobs, len) > 0) {
+    while (ret == 0 && (left = look_at_all(args, &view, jobs, len)) > 0 && !view.gone) {
         show_waiting(jobs, len);
-        wait_for_change(watch, jobs, len);
+        wait_for_change(view.watch, jobs, len);
         ctl_progress_end();
     }
-    close(watch);
+    close_view(&view, jobs, len);
+    return ret == 0 || ret == -ENOENT || is_gone(ret) ? (ssize_t)left : ret;
+}
+
+static int wait_for(const struct ctl_args *args, struct waiting *jobs, size_t len)
+{
+    ssize_t left;
+
+    while ((left = wait_at(args, jobs, len)) > 0)
+        wait_for_service(args);
+    if (left < 0)
+        return ctl_fail(CTL_CANNOT, "%s/jobs: cannot watch: %s", args->mount, strerror((int)-left));
     return exit_code(jobs, len);
 }
 
@@ -317,11 +414,8 @@ static int wait_for_names(const struct ctl_args *args, const char *const *names,
     for (size_t i = 0; i < len; i++)
         jobs[i] = (struct waiting){.name = names[i], .fd = -1};
     int code = wait_for(args, jobs, len);
-    for (size_t i = 0; i < len; i++) {
-        if (jobs[i].fd >= 0)
-            close(jobs[i].fd);
+    for (size_t i = 0; i < len; i++)
         free(jobs[i].text);
-    }
     free(jobs);
     return code;
 }
@@ -476,11 +570,6 @@ int ctl_submit(const struct ctl_args *args)
 }
 
 /* ---- status ---- */
-
-static int no_such_job(const struct ctl_args *args, const char *name, int error)
-{
-    return fail_job(args, CTL_CANNOT, name, error == ENOENT ? "no such job" : strerror(error));
-}
 
 static int show_job(const struct ctl_args *args, const char *name)
 {

@@ -72,7 +72,7 @@ exits 2 "status of a job and of none" status --json one three
 json "tells them apart" '.name + " " + (.error // .state)' "one proving
 three no such job"
 exits 2 "wait for no job" wait --json three
-json "says so" .name three
+json "says so" '.name + ": " + .error' "three: no such job"
 exits 2 "no service" status --json --mount "$work/absent"
 json "is an error in JSON" '.error | endswith("is proofd running there?")' true
 exits 2 "wrong usage" cancel --json
@@ -108,5 +108,30 @@ exits 0 "wait for what has ended" wait --json one again
 json "an object each" '.name + " " + .state' "one done
 again done"
 expect "its proof" is_valid "$a" "$jobs/one.proof"
+
+# ---- a restart while somebody waits, clean and not
+delays 0 60000
+exits 0 "submit" submit --name stays "$b"
+wait_for 20 in_state stays proving
+"$proofctl" wait --mount "$mnt" stays >"$work/waited" 2>"$work/grumbled" &
+waiter=$!
+"$proofctl" submit --wait --mount "$mnt" --name goes "$b" >"$work/waited2" 2>"$work/grumbled2" &
+submitter=$!
+wait_for 20 in_state goes proving
+sleep 0.3
+expect "a clean end" stop
+expect "who waits says that the service is gone" wait_for 20 grep -q "$mnt: the service is gone; waiting" "$work/grumbled"
+exits 2 "wait where there is none" wait stays
+complains "says so" "$mnt/jobs: .*is proofd running there\?"
+expect "start again" restart
+wait_for 20 in_state stays proving
+sleep 1 # for who waits to look at the new mount
+kill_front
+delays 0 0
+expect "start again after a crash" restart
+expect "who waited gets the answer" wait "$waiter"
+same "which is all that it says" "$(cat "$work/waited")" "stays: done"
+expect "and who submitted" wait "$submitter"
+same "which is all that it says" "$(cat "$work/waited2")" "goes: done"
 expect "a clean end" stop
 finish
