@@ -241,14 +241,27 @@ static bool is_quote(char c)
     return c == '"' || c == '\'';
 }
 
+/* Whether somebody wrote a comment behind a value, who would get it into the value. */
+static bool ends_in_comment(const char *value)
+{
+    for (const char *c = value; *c; c++)
+        if ((*c == '#' || *c == ';') && (c == value || isspace((unsigned char)c[-1])))
+            return true;
+    return false;
+}
+
 /* Quotes around a value keep blanks at its ends; they are no part of it. */
 static int unquote(char **value, struct errmsg *err)
 {
     char *s = *value;
     size_t n = strlen(s);
 
-    if (n == 0 || (!is_quote(s[0]) && !is_quote(s[n - 1])))
+    if (n == 0)
         return 0;
+    if (!is_quote(s[0]) && !is_quote(s[n - 1]))
+        return ends_in_comment(s)
+                   ? errmsg_set(err, -EINVAL, "%s: a comment needs a line of its own, or the value quotes", s)
+                   : 0;
     if (n < 2 || s[0] != s[n - 1] || strchr(s + 1, s[0]) != s + n - 1)
         return errmsg_set(err, -EINVAL, "%s: quotes that do not belong together", s);
     s[n - 1] = '\0';
@@ -375,6 +388,9 @@ static int take_value(struct command_line *cl, int *i, struct argument *a, struc
     a->value = *i + 1 < cl->argc ? cl->argv[*i + 1] : NULL;
     if (!a->value)
         return errmsg_set(err, -EINVAL, "option '%s' needs a value", cl->argv[*i]);
+    /* It was forgotten: none is called like an option. */
+    if (strncmp(a->value, "--", 2) == 0)
+        return errmsg_set(err, -EINVAL, "option '%s' needs a value, and '%s' is an option (%s=%s would be one)", cl->argv[*i], a->value, cl->argv[*i], a->value);
     ++*i;
     return 0;
 }
@@ -528,7 +544,7 @@ static void print_text(const char *text, FILE *out)
 {
     size_t n = strlen(text);
     bool plain = n == 0 || (text[0] != ' ' && text[n - 1] != ' ' && !is_quote(text[0]) &&
-                            !is_quote(text[n - 1]));
+                            !is_quote(text[n - 1]) && !ends_in_comment(text));
     const char *quote = plain ? "" : strchr(text, '"') ? "'" : "\"";
 
     fprintf(out, "%s%s%s\n", quote, text, quote);

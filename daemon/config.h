@@ -5,7 +5,8 @@
  * The file has lines `key = value`; blank lines and lines that begin with # or ; are skipped; the
  * one section is [proofd], and may be left out. An option `max_unfinished` reads --max-unfinished on
  * the command line. Unknown keys, values out of bounds and keys given twice in the file are errors.
- * A value may stand in quotes of either kind, which are no part of it.
+ * A value may stand in quotes of either kind, which are no part of it; without quotes it has no # or ; at its
+ * begin or behind a blank.
  *
  * Belongs to main(), before any thread.
  */

@@ -106,6 +106,9 @@ static const struct {
     {"mount = \"\n", ":1: mount: \": quotes"},
     {"mount = \"\"\n", ":1: mount: must not be empty"},
     {"mount = /a\x01/b\n", ":1: mount: a control character"},
+    {"mount = /tmp/m # here\n", ":1: mount: /tmp/m # here: a comment needs a line of its own"},
+    {"mount = /tmp/m\t; here\n", ":1: mount: /tmp/m\t; here: a comment"},
+    {"params = # none\n", ":1: params: # none: a comment"},
     {"threads\n", ":1: 'threads' is not of the form key = value"},
     {"[nodes]\n", ":1: unknown section [nodes]"},
     {"threads = 1\n\nthreads = 2\n", ":3: threads: already given on line 1"},
@@ -148,7 +151,7 @@ END_TEST
 START_TEST(config_print__quotes_what_needs_them)
 {
     static const char *const paths[] = {"/plain", "/in side", " /before", "/after ", "\"/quoted\"",
-                                        "/at end'", "/it's"};
+                                        "/at end'", "/it's", "/a #b", "#", "/a ;b", "/a#b"};
 
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
         char *text = NULL;
@@ -322,6 +325,8 @@ START_TEST(config_load__names_what_is_wrong)
     enum config_action action;
     const char *unknown[] = {"--frobnicate", "1", NULL}, *stray[] = {"stray", NULL};
     const char *missing[] = {"--threads", NULL}, *value[] = {"--threads=x", NULL};
+    const char *forgotten[] = {"--mount", "--check-config", NULL};
+    const char *odd[] = {"--mount=--check-config", NULL};
     const char *absent[] = {"--config", "/nonexistent/proofd.conf", NULL};
 
     ck_assert_int_eq(load(unknown, &action), -EINVAL);
@@ -330,6 +335,10 @@ START_TEST(config_load__names_what_is_wrong)
     ck_assert_ptr_nonnull(strstr(err.text, "stray"));
     ck_assert_int_eq(load(missing, &action), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "needs a value"));
+    ck_assert_int_eq(load(forgotten, &action), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "option '--mount' needs a value, and '--check-config' is an option"));
+    ck_assert_int_eq(load(odd, &action), 0);
+    ck_assert_str_eq(cfg.mount, "--check-config");
     ck_assert_int_eq(load(value, &action), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "command line: threads: 'x'"));
     ck_assert_int_eq(load(absent, &action), -ENOENT);
