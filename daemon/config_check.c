@@ -10,6 +10,8 @@
 #include "daemon/nodes.h"
 #include "daemon/params_watch.h"
 #include "daemon/paths.h"
+#include "numa/circuit/compact.h"
+#include "numa/limits.h"
 
 /* A service that read its own mount would wait for itself. */
 static int check_paths(const struct config *cfg, struct errmsg *err)
@@ -93,20 +95,19 @@ static int check_dir(const char *what, const char *path, int mode, struct errmsg
     return 0;
 }
 
-/* One that is made where it is absent: then in a directory that is there. */
-static int check_dir_or_parent(const char *what, const char *path, struct errmsg *err)
+/* One that is made where it is absent, with what is missing above it. */
+static int check_dir_to_make(const char *what, const char *path, struct errmsg *err)
 {
-    char parent[CONFIG_PATH_MAX + 4];
+    char at[PATH_MAX], above[PATH_MAX];
 
     if (access(path, F_OK) == 0 || errno != ENOENT)
         return check_dir(what, path, R_OK | W_OK | X_OK, err);
-    size_t len = strlen(path);
-    while (len > 0 && path[len - 1] == '/')
-        len--;
-    while (len > 0 && path[len - 1] != '/')
-        len--;
-    snprintf(parent, sizeof(parent), "%.*s", (int)(len ? len : 1), len ? path : ".");
-    int ret = check_dir(what, parent, W_OK | X_OK, err);
+    snprintf(at, sizeof(at), "%s", path);
+    do {
+        bool named = path_parent(at, above);
+        snprintf(at, sizeof(at), "%s", named ? above : at[0] == '/' ? "/" : ".");
+    } while (access(at, F_OK) < 0 && errno == ENOENT && strcmp(at, ".") != 0);
+    int ret = check_dir(what, at, W_OK | X_OK, err);
     return ret < 0 ? errmsg_prefix(err, ret, "%s %s cannot be made", what, path) : 0;
 }
 
@@ -115,6 +116,25 @@ static int check_engine(const struct config *cfg, struct errmsg *err)
     if (!cfg->engine[0] || access(cfg->engine, X_OK) == 0)
         return 0;
     return errmsg_set(err, -errno, "engine program %s: %s", cfg->engine, strerror(errno));
+}
+
+/* Less than one slot and the parameters is too little for any prover; what it needs for itself comes on top, and engines say it. */
+static void warn_of_memory(const struct config *cfg, const struct sector_size *size, FILE *warnings)
+{
+    struct srs_counts counts;
+    struct limits limits;
+
+    limits_read("", &limits);
+    uint64_t has = cfg->memory_bytes && cfg->memory_bytes < limits.total_bytes ? cfg->memory_bytes
+                                                                               : limits.total_bytes;
+    srs_counts(size, &counts);
+    uint64_t least = srs_file_bytes(&counts) + compact_bytes_of_size(size);
+    if (has < least)
+        fprintf(warnings,
+                "warning: memory: an engine may use %.1f GiB, a sector of %s needs more than %.1f "
+                "GiB: every job of that size will be "
+                "refused\n",
+                (double)has / (1 << 30), size->name, (double)least / (1 << 30));
 }
 
 static void warn_of_params(const struct config *cfg, FILE *warnings)
@@ -129,6 +149,8 @@ static void warn_of_params(const struct config *cfg, FILE *warnings)
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
         int ret = params_watch_look(watch, size, &look, &err);
         any |= ret == 0;
+        if (ret == 0 && !cfg->simulate[0])
+            warn_of_memory(cfg, size, warnings);
         if (ret < 0 && ret != -ENOENT)
             fprintf(warnings, "warning: parameters of %s: %s\n", size->name, err.text);
     }
@@ -139,10 +161,10 @@ static void warn_of_params(const struct config *cfg, FILE *warnings)
 
 int config_check_machine(const struct config *cfg, FILE *warnings, struct errmsg *err)
 {
-    int ret = check_dir_or_parent("store", cfg->store, err);
+    int ret = check_dir_to_make("store", cfg->store, err);
 
     if (ret == 0)
-        ret = check_dir_or_parent("mount", cfg->mount, err);
+        ret = check_dir_to_make("mount", cfg->mount, err);
     if (ret == 0 && cfg->params[0])
         ret = check_dir("params", cfg->params, R_OK | X_OK, err);
     if (ret == 0)

@@ -31,6 +31,7 @@
 #include "daemon/version.h"
 #include "fuse/device.h"
 #include "fuse/fs.h"
+#include "fuse/mount.h"
 #include "gpu/trusted.h"
 #include "numa/workers.h"
 
@@ -711,7 +712,8 @@ static enum exit_status check(const struct config *cfg)
     struct errmsg err = {""};
 
     config_print(cfg, stdout);
-    if (config_check(cfg, &err) < 0 || config_check_machine(cfg, stderr, &err) < 0) {
+    if (config_check(cfg, &err) < 0 || config_check_machine(cfg, stderr, &err) < 0 ||
+        mount_check(cfg->mount, &err) < 0) {
         fprintf(stderr, "proofd: %s\n", err.text);
         return EXIT_USAGE;
     }

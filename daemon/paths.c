@@ -1,9 +1,12 @@
 #include "daemon/paths.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Joins what exists with what does not. */
 static int join(const char *head, const char *rest, char out[PATH_MAX])
@@ -60,4 +63,61 @@ bool path_is_inside(const char *path, const char *dir)
     if (n == 1) /* everything is inside the root */
         return true;
     return strncmp(real_path, real_dir, n) == 0 && (!real_path[n] || real_path[n] == '/');
+}
+
+/* What is stored below must not be lost with a name above it. */
+static int sync_dir(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    int ret = fsync(fd) < 0 ? -errno : 0;
+    close(fd);
+    return ret;
+}
+
+/* Length of `path` without slashes at its end, but for that of the root. */
+static size_t trimmed(const char *path, size_t len)
+{
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    return len;
+}
+
+bool path_parent(const char *path, char out[PATH_MAX])
+{
+    size_t len = trimmed(path, strlen(path));
+
+    if (len == 1 && path[0] == '/')
+        return false;
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    len = trimmed(path, len);
+    if (len == 0 || len >= PATH_MAX)
+        return false;
+    memcpy(out, path, len);
+    out[len] = '\0';
+    return true;
+}
+
+int path_make_parents(const char *path, struct errmsg *err)
+{
+    char dir[PATH_MAX], above[PATH_MAX + 4];
+    struct stat st;
+
+    if (!path_parent(path, dir))
+        return 0;
+    if (stat(dir, &st) == 0 || errno != ENOENT) /* other trouble is told by who uses the path */
+        return 0;
+    int ret = path_make_parents(dir, err);
+    if (ret < 0)
+        return ret;
+    if (mkdir(dir, 0755) < 0)
+        return errno == EEXIST
+                   ? 0
+                   : errmsg_set(err, -errno, "cannot make %s: %s", dir, strerror(errno));
+    snprintf(above, sizeof(above), "%s/..", dir);
+    ret = sync_dir(above);
+    return ret < 0 ? errmsg_set(err, ret, "cannot sync %s: %s", above, strerror(-ret)) : 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Where paths lie, before the directories they name exist.
+ * Where paths lie, before the directories they name exist; and those directories.
  */
 #ifndef DAEMON_PATHS_H
 #define DAEMON_PATHS_H
@@ -15,5 +15,12 @@ int path_resolve(const char *path, char out[PATH_MAX]);
 
 /* True when `path` is `dir` or below it. What cannot be resolved lies nowhere. */
 bool path_is_inside(const char *path, const char *dir);
+
+/* The directory above, as it is written. False for a bare name and for "/", above which there is nothing to look at. */
+bool path_parent(const char *path, char out[PATH_MAX]);
+
+/* Makes the directories above `path` that are missing (0755 less the umask), each synced in its own. `path` itself is left alone. 0 or
+ * a negative errno with err; what was made so far stays. */
+int path_make_parents(const char *path, struct errmsg *err);
 
 #endif

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/paths.h"
 #include "daemon/store_os.h"
 
 #define ID_CHARS 16
@@ -306,10 +307,13 @@ int store_next_id(struct store *store, uint64_t *out)
 /* ---- opening ---- */
 
 /* Makes the directory; its name is synced in its parent. */
-static int make_store_dir(const char *dir)
+static int make_store_dir(const char *dir, struct errmsg *err)
 {
-    int fd = -1, ret;
+    int fd = -1;
+    int ret = path_make_parents(dir, err);
 
+    if (ret < 0)
+        return ret;
     if (store_os->mkdirat(AT_FDCWD, dir, 0700) < 0)
         return errno == EEXIST ? 0 : -errno;
     char *parent = NULL;
@@ -332,13 +336,14 @@ int store_open(const char *dir, struct store **out, struct errmsg *err)
         return -ENOMEM;
     store->dir = -1;
     pthread_mutex_init(&store->ids, NULL);
-    ret = make_store_dir(dir);
+    struct errmsg why = {""};
+    ret = make_store_dir(dir, &why);
     if (ret == 0) {
         store->dir = store_os->openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
         ret = errno_of(store->dir);
     }
     if (ret < 0) {
-        errmsg_set(err, ret, "%s: %s", dir, strerror(-ret));
+        errmsg_set(err, ret, "%s: %s", dir, why.text[0] ? why.text : strerror(-ret));
         goto out;
     }
     if (flock(store->dir, LOCK_EX | LOCK_NB) < 0) {

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/paths.h"
+
 #define STACKED_MAX 64 /* dead mounts on top of each other */
 
 extern char **environ;
@@ -55,8 +57,8 @@ static int cut_path(const char *path, char dir[PATH_MAX], char name[NAME_MAX + 1
     return 0;
 }
 
-/* Resolves all but the last component, which may be a dead mount that answers nothing. */
-static char *make_absolute(const char *path, int *ret, struct errmsg *err)
+/* Resolves all but the last component, which may be a dead mount that answers nothing; makes what is missing above it, if told to. */
+static char *make_absolute(const char *path, bool make, int *ret, struct errmsg *err)
 {
     char dir[PATH_MAX], name[NAME_MAX + 1];
     char *real = NULL;
@@ -66,6 +68,14 @@ static char *make_absolute(const char *path, int *ret, struct errmsg *err)
         return NULL;
     }
     char *parent = realpath(dir, NULL);
+    if (!parent && errno == ENOENT && make) {
+        *ret = path_make_parents(path, err);
+        if (*ret < 0) {
+            errmsg_prefix(err, *ret, "mount point %s", path);
+            return NULL;
+        }
+        parent = realpath(dir, NULL);
+    }
     if (!parent) {
         *ret = errmsg_set(err, -errno, "mount point %s: %s", path, strerror(errno));
         return NULL;
@@ -192,7 +202,7 @@ static int check_empty(const char *path, struct errmsg *err)
 int mount_prepare(const char *path, char **absolute, struct errmsg *err)
 {
     int ret = 1;
-    char *real = make_absolute(path, &ret, err);
+    char *real = make_absolute(path, true, &ret, err);
 
     if (!real)
         return ret;
@@ -210,4 +220,25 @@ int mount_prepare(const char *path, char **absolute, struct errmsg *err)
     }
     *absolute = real;
     return 0;
+}
+
+int mount_check(const char *path, struct errmsg *err)
+{
+    int ret = 0;
+    char type[64];
+    struct stat st;
+    char *real = make_absolute(path, false, &ret, err);
+
+    if (!real)
+        return ret == -ENOENT ? 0 : ret;
+    ret = mounted_type(real, type, err);
+    if (ret == 0 && strncmp(type, "fuse", strlen("fuse")) == 0) {
+        if (strcmp(type, "fuse." MOUNT_SUBTYPE) != 0)
+            ret =
+                errmsg_set(err, -EBUSY, "%s: a mount of another program (%s) is there", path, type);
+    } else if (ret == 0 && (stat(real, &st) == 0 || errno != ENOENT)) {
+        ret = check_empty(real, err);
+    }
+    free(real);
+    return ret;
 }

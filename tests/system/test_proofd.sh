@@ -91,6 +91,11 @@ refused 2 "node 999: this machine has no such node; it has 0" --mount "$mnt" --s
 refused 2 "params /nonexistent" --check-config --mount "$mnt" --store "$tmp/store" --params /nonexistent
 refused 0 "no parameters that can be used" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
 refused 1 "/nonexistent/engine" --mount "$mnt" --store "$tmp/store" --engine /nonexistent/engine
+refused 2 "option '--mount' needs a value" --mount --check-config
+mkdir "$tmp/full"
+: >"$tmp/full/there"
+refused 2 "is not empty ('there' is in it)" --check-config --mount "$tmp/full" --store "$tmp/store"
+refused 1 "is not empty ('there' is in it)" --mount "$tmp/full" --store "$tmp/store"
 : >"$tmp/file"
 refused 1 "$tmp/file" --mount "$mnt" --store "$tmp/file/store"
 ok "nothing is mounted after refusals" eval "! mountpoint -q '$mnt'"
@@ -106,6 +111,7 @@ ok "the log says that there are no parameters" wait_for 5 says "$tmp/log" "no pa
 refused 1 "$tmp/store" --mount "$tmp/other" --store "$tmp/store"
 refused 1 "$mnt" --mount "$mnt" --store "$tmp/store2"
 ok "the first service does not mind" [ -d "$mnt/jobs" ]
+refused 0 "no parameters that can be used" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
 ok "cp without parameters fails" eval "! cp '$vectors/2KiB-sealed/c1.json' '$mnt/jobs/a'"
 ok "and NAME.error names the directory" says "$mnt/jobs/a.error" "$tmp/params"
 ok "the engine comes up" wait_for 20 has_engine
@@ -137,6 +143,12 @@ pid=$(engine)
 ok "SIGTERM: exit status 0" stop
 ok "SIGTERM: the mount is gone" eval "! mountpoint -q '$mnt'"
 ok "SIGTERM: the engine is gone" wait_for 5 gone "$pid"
+umask 022
+"$proofd" --mount "$tmp/new/a/mnt" --store "$tmp/new/b/store" --params "$tmp/params" 2>>"$tmp/log" &
+front=$!
+ok "what is missing above mount and store is made" wait_for 20 [ -d "$tmp/new/a/mnt/jobs" ]
+ok "and the store is its user's alone" [ "$(stat -c %a "$tmp/new/b" "$tmp/new/b/store" | tr '\n' ' ')" = "755 700 " ]
+ok "SIGTERM there, too" stop
 start
 fusermount3 -u "$mnt"
 ok "umount from outside ends the service" wait_for 10 gone "$front"
@@ -152,6 +164,8 @@ fi
 
 # ---- one job through everything ----
 ok "setup" "$build/proofctl" setup --params "$params" 2KiB
+refused 0 "warning: memory: an engine may use 0.0 GiB, a sector of 2KiB needs more than" --check-config --memory 1M \
+    --mount "$mnt" --store "$tmp/store" --params "$params"
 ln "$params"/* "$tmp/params/" 2>/dev/null || cp "$params"/* "$tmp/params/"
 start
 begun=$SECONDS

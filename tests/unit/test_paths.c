@@ -75,6 +75,30 @@ START_TEST(path_is_inside__through_links_and_absent_parts)
 }
 END_TEST
 
+START_TEST(path_make_parents__makes_what_is_missing_above)
+{
+    struct errmsg err = {""};
+    struct stat st;
+
+    umask(027);
+    ck_assert_msg(path_make_parents("a/b//c/", &err) == 0, "%s", err.text);
+    ck_assert_int_eq(stat("a/b", &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0750);
+    ck_assert_int_ne(access("a/b/c", F_OK), 0);
+    ck_assert_int_eq(path_make_parents("a/b/c", &err), 0);
+    ck_assert_int_eq(path_make_parents("link/d/e", &err), 0);
+    ck_assert_int_eq(access("real/d", F_OK), 0);
+    ck_assert_int_eq(path_make_parents("bare", &err), 0);
+    ck_assert_int_eq(path_make_parents("/", &err), 0);
+    ck_assert_int_ne(access("bare", F_OK), 0);
+    /* Nothing is made behind a link that leads nowhere. */
+    ck_assert_int_eq(symlink("nowhere", "dangling"), 0);
+    ck_assert_int_eq(path_make_parents("dangling/x/y", &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "dangling/x"));
+    ck_assert_int_ne(access("nowhere", F_OK), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("paths");
@@ -85,6 +109,7 @@ int main(void)
     tcase_add_test(tc, path_resolve__of_what_exists_and_what_does_not);
     tcase_add_test(tc, path_resolve__bounds_and_loops);
     tcase_add_test(tc, path_is_inside__through_links_and_absent_parts);
+    tcase_add_test(tc, path_make_parents__makes_what_is_missing_above);
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

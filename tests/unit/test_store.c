@@ -199,7 +199,8 @@ START_TEST(store_open__says_what_it_cannot_open)
 
     ck_assert_int_eq(store_open("/dev/null", &store, &err), -ENOTDIR);
     ck_assert_ptr_nonnull(strstr(err.text, "/dev/null"));
-    ck_assert_int_eq(store_open("/nowhere/at/all", &store, &err), -ENOENT);
+    ck_assert_int_eq(store_open("/proc/at/all", &store, &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "/proc/at/all: cannot make /proc/at"));
     static const char *const counters[] = {"proofd store 3 next 5\n", "", "proofd store 2 next 0\n",
                                            "proofd store 2 next -5\n",
                                            "proofd store 2 next 18446744073709551615\n"};
