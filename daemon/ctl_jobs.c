@@ -488,6 +488,8 @@ static const char *refusal_text(int error)
         return "a job of this name has not ended (--name gives another)";
     case -EINVAL:
         return "no name for a job (--name gives another)";
+    case -EACCES: /* as a rule: the name is that of another user's job */
+        return "Permission denied (--name gives another)";
     case -ENOSPC:
         return "no room in the store";
     default:
@@ -555,15 +557,22 @@ int ctl_submit(const struct ctl_args *args)
     const char *slash = strrchr(file, '/');
     const char *name = args->name ? args->name : slash ? slash + 1 : file;
     bool from_stdin = strcmp(file, "-") == 0;
+    struct stat st;
 
     if (from_stdin && !args->name)
         return ctl_fail(CTL_CANNOT, "submit: --name is needed to read standard input");
-    if (!names_are_good(&name, 1) || !service_is_there(args))
+    if (!names_are_good(&name, 1))
+        return CTL_CANNOT;
+    if (job_name_is_temporary(name)) /* the mount would take it and wait for its rename */
+        return fail_job(args, CTL_CANNOT, name, "a temporary name; --name gives another");
+    if (!service_is_there(args))
         return CTL_CANNOT;
     int in = from_stdin ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
     if (in < 0)
         return ctl_fail(CTL_CANNOT, "%s: %s", file, strerror(errno));
-    int code = submit_from(args, in, name);
+    int code = fstat(in, &st) == 0 && S_ISDIR(st.st_mode)
+                   ? ctl_fail(CTL_CANNOT, "%s: %s", file, strerror(EISDIR))
+                   : submit_from(args, in, name);
     if (!from_stdin)
         close(in);
     return code;

@@ -51,6 +51,16 @@ exits 2 "or is wrong usage" submit -
 exits 2 "a name with a slash" wait a/b
 exits 2 "a file that is not there" submit "$work/absent"
 complains "is named" "$work/absent: No such file"
+exits 2 "a directory" submit "$work"
+complains "is none" "^proofctl: $work: Is a directory"
+for name in .x x.part x.tmp x~; do
+    exits 2 "$name would never be a job" submit --name $name "$a"
+    complains "and says so" "^proofctl: $name: a temporary name; --name gives another"
+done
+cp "$a" "$work/x.tmp"
+exits 2 "nor would a file of such a name, in JSON" submit --json "$work/x.tmp"
+json "is an error" '.name + ": " + .error' "x.tmp: a temporary name; --name gives another"
+same "and none is in the mount" "$(ls -A "$jobs" | grep x)" ""
 wait_for 20 in_state one proving
 wait_for 20 in_state two proving
 exits 0 "status of jobs" status one two

@@ -22,6 +22,8 @@ same "and owns it" "$(stat -c '%u %g' "$jobs/theirs" "$jobs/theirs.status" | tr 
 as 1001 chmod 600 "$jobs/theirs"
 refuse "another user cannot read it" as 1002 cat "$jobs/theirs"
 refuse "nor its status" as 1002 cat "$jobs/theirs.status"
+refuse "nor submit to its name" as 1002 "$proofctl" submit --mount "$mnt" --name theirs "$a"
+like "and is told of another" "$(cat "$work/out")" "theirs: refused: Permission denied \(--name gives another\)"
 refuse "nor cancel it" as 1002 rm -f "$jobs/theirs"
 refuse "nor rename it" as 1002 mv "$jobs/theirs" "$jobs/mine"
 refuse "nor hurry it" as 1002 bash -c "echo high >'$jobs/theirs.priority'"
