@@ -103,7 +103,7 @@ int ctl_write_file(const char *path, const void *bytes, size_t len);
 int ctl_may_write(const char *path);
 
 /* Hex (white space may surround and divide it) or raw, found by content: in place, *len becomes that of
- * the decoded bytes. */
-void ctl_proof_from_text(uint8_t *bytes, size_t *len);
+ * the decoded bytes. Returns the number of digits, 0 for raw; an odd number of them is left as it is. */
+size_t ctl_proof_from_text(uint8_t *bytes, size_t *len);
 
 #endif

@@ -303,7 +303,7 @@ int ctl_write_file(const char *path, const void *bytes, size_t len)
     return ret;
 }
 
-void ctl_proof_from_text(uint8_t *bytes, size_t *len)
+size_t ctl_proof_from_text(uint8_t *bytes, size_t *len)
 {
     size_t digits = 0;
 
@@ -311,10 +311,10 @@ void ctl_proof_from_text(uint8_t *bytes, size_t *len)
         if (isxdigit(bytes[i]))
             digits++;
         else if (!isspace(bytes[i]))
-            return;
+            return 0;
     }
-    if (digits == 0 || digits % 2 != 0)
-        return;
+    if (digits % 2 != 0)
+        return digits;
     digits = 0;
     for (size_t i = 0; i < *len; i++)
         if (isxdigit(bytes[i]))
@@ -323,5 +323,7 @@ void ctl_proof_from_text(uint8_t *bytes, size_t *len)
         char pair[2] = {(char)bytes[2 * i], (char)bytes[2 * i + 1]};
         hex_decode(&bytes[i], pair, 1);
     }
-    *len = digits / 2;
+    if (digits > 0)
+        *len = digits / 2;
+    return digits;
 }

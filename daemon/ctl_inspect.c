@@ -1,8 +1,8 @@
 /*
  * proofctl inspect: what a file is, by its content, and whether it is right.
  *
- * The order of guesses: a verifying key or a parameter file (they have exact lengths), a proof (hex or a
- * whole number of proofs that decode), and else a C1, whose reader says best what is wrong.
+ * The order of guesses: a verifying key or a parameter file (they have exact lengths), a proof (any hex, or a
+ * whole number of raw ones), and else a C1, whose reader says best what is wrong.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -193,19 +193,41 @@ static bool is_vk(const uint8_t *bytes, uint64_t len)
 
 /* ---- proofs ---- */
 
-static int inspect_proof(const struct ctl_args *args, const uint8_t *bytes, size_t len)
+static int check_proof(const uint8_t *bytes, size_t len, struct errmsg *err)
 {
-    struct errmsg err = {""};
-    struct sheet sheet;
     struct proof proof;
     int ret = 0;
 
-    begin_sheet(&sheet, args, "proof");
-    put_number(&sheet, "partitions", len / PROOF_BYTES);
     for (size_t at = 0; at < len && ret == 0; at += PROOF_BYTES) {
-        ret = proof_decode(&proof, bytes + at, &err);
+        ret = proof_decode(&proof, bytes + at, err);
         if (ret < 0)
-            errmsg_prefix(&err, ret, "partition %zu", at / PROOF_BYTES);
+            errmsg_prefix(err, ret, "partition %zu", at / PROOF_BYTES);
+    }
+    return ret;
+}
+
+static bool is_proof_length(size_t len)
+{
+    return len > 0 && len % PROOF_BYTES == 0 && len / PROOF_BYTES <= PARTITIONS_MAX;
+}
+
+/* `digits`: of hex that the bytes were; 0: none. */
+static int inspect_proof(const struct ctl_args *args, const uint8_t *bytes, size_t len,
+                         size_t digits)
+{
+    struct errmsg err = {""};
+    struct sheet sheet;
+    int ret;
+
+    begin_sheet(&sheet, args, "proof");
+    if (digits % 2 != 0) {
+        ret = errmsg_set(&err, -EBADMSG, "%zu hex digits, which is half a byte too many", digits);
+    } else if (!is_proof_length(len)) {
+        ret = errmsg_set(&err, -EBADMSG, "%zu bytes, wanted %d for each of 1 to %d partitions", len,
+                         PROOF_BYTES, PARTITIONS_MAX);
+    } else {
+        put_number(&sheet, "partitions", len / PROOF_BYTES);
+        ret = check_proof(bytes, len, &err);
     }
     return end_sheet(&sheet, ret, &err);
 }
@@ -214,8 +236,7 @@ static int inspect_proof(const struct ctl_args *args, const uint8_t *bytes, size
  * a C1 have not. */
 static bool is_proof(const uint8_t *bytes, size_t len)
 {
-    return len > 0 && len % PROOF_BYTES == 0 && len / PROOF_BYTES <= PARTITIONS_MAX &&
-           (bytes[0] & 0x80);
+    return is_proof_length(len) && (bytes[0] & 0x80);
 }
 
 /* A small file is read whole: a key or a proof. Returns -1 when it is neither. */
@@ -233,9 +254,9 @@ static int inspect_small(const struct ctl_args *args, uint64_t file_bytes)
     if (is_vk(bytes, len)) {
         code = inspect_vk(args, bytes, len);
     } else {
-        ctl_proof_from_text(bytes, &len);
-        if (is_proof(bytes, len))
-            code = inspect_proof(args, bytes, len);
+        size_t digits = ctl_proof_from_text(bytes, &len);
+        if (digits > 0 || is_proof(bytes, len)) /* no form of a C1 is hex */
+            code = inspect_proof(args, bytes, len, digits);
     }
     free(bytes);
     return code;

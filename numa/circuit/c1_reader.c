@@ -137,7 +137,7 @@ static int detect_text(struct layer *l, uint8_t c, uint64_t offset, struct errms
         return 0;
     }
     return errmsg_set(err, -EBADMSG,
-                      "no C1: found byte 0x%02x, wanted JSON, base64, bincode, gzip or zstd (byte %" PRIu64
+                      "not a C1 file: found byte 0x%02x, wanted JSON, base64, bincode, gzip or zstd (byte %" PRIu64
                       " of the %s)",
                       c, offset, layer_texts[l->index]);
 }
@@ -171,6 +171,14 @@ static int feed_compressed(struct layer *l, const uint8_t *bytes, size_t len, st
     return ret;
 }
 
+/* Any text begins like base64: it is, when what it decodes to has a form. */
+static int not_base64(const struct c1_reader *r, int ret, struct errmsg *err)
+{
+    enum form form = r->layers[LAYER_BASE64].form;
+
+    return form == FORM_JSON || form == FORM_BINARY ? ret : errmsg_prefix(err, ret, "not a C1 file");
+}
+
 static int feed_base64(struct layer *l, const uint8_t *bytes, size_t len, struct errmsg *err)
 {
     enum { PIECE = 16384 };
@@ -180,10 +188,16 @@ static int feed_base64(struct layer *l, const uint8_t *bytes, size_t len, struct
 
     while (ret == 0 && len > 0) {
         size_t take = min_size(len, PIECE), made;
+        struct base64 before = l->reader->base64;
         ret = base64_feed(&l->reader->base64, bytes, take, decoded, &made, err);
-        if (ret < 0)
-            return errmsg_prefix(err, ret, "byte %" PRIu64 " of the %s", offset + made,
-                                 layer_texts[l->index]);
+        if (ret < 0) {
+            errmsg_prefix(err, ret, "byte %" PRIu64 " of the %s", offset + made,
+                          layer_texts[l->index]);
+            /* What is right of it, for its form alone. */
+            if (base64_feed(&before, bytes, made, decoded, &made, NULL) == 0)
+                layer_feed(&l->reader->layers[LAYER_BASE64], decoded, made, &(struct errmsg){""});
+            return not_base64(l->reader, ret, err);
+        }
         ret = layer_feed(&l->reader->layers[LAYER_BASE64], decoded, made, err);
         bytes += take;
         offset += take;
@@ -265,13 +279,13 @@ static int layer_finish(struct layer *l, struct errmsg *err)
         return ret < 0 ? ret : layer_finish(&r->layers[LAYER_DECOMPRESSED], err);
     case FORM_BASE64:
         ret = base64_finish(&r->base64, err);
-        return ret < 0 ? ret : layer_finish(&r->layers[LAYER_BASE64], err);
+        return ret < 0 ? not_base64(r, ret, err) : layer_finish(&r->layers[LAYER_BASE64], err);
     case FORM_JSON:
         return c1_document_finish(r->document, err);
     case FORM_BINARY:
         return c1_binary_finish(&r->binary, err);
     default:
-        return errmsg_set(err, -EBADMSG, "no C1: nothing in the %s but %" PRIu64 " bytes",
+        return errmsg_set(err, -EBADMSG, "not a C1 file: nothing in the %s but %" PRIu64 " bytes",
                           layer_texts[l->index], l->bytes);
     }
 }

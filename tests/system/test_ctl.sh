@@ -137,6 +137,16 @@ has out '"checks":"ok"}'
 run 0 "inspect proof" "$ctl" inspect "$tmp/proof.hex"
 has out "partitions       1"
 run 1 "inspect broken proof" "$ctl" inspect "$tmp/wrong"
+has out "$tmp/wrong: proof"
+(printf 1 && tail -c +2 "$tmp/proof.hex") >"$tmp/wrong-start"
+run 1 "inspect proof with a broken start" "$ctl" inspect "$tmp/wrong-start"
+has out "checks           partition 0"
+head -c 300 "$tmp/proof.hex" >"$tmp/cut.hex"
+run 1 "inspect cut proof" "$ctl" inspect "$tmp/cut.hex"
+has out "150 bytes, wanted 192 for each of 1 to 126 partitions"
+(printf a && cat "$tmp/proof.hex") >"$tmp/odd.hex"
+run 1 "inspect proof with a digit more" "$ctl" inspect "$tmp/odd.hex"
+has out "385 hex digits"
 key=$(ls "$keys"/*032d3138*.vk)
 run 0 "inspect key" "$ctl" inspect "$key"
 has out "insecure development parameters"
@@ -145,6 +155,9 @@ printf '\x01' | dd of="$tmp/bad.vk" bs=1 seek=300 conv=notrunc status=none
 run 1 "inspect broken key" "$ctl" inspect "$tmp/bad.vk"
 head -c 1000 "$sealed/c1.json" >"$tmp/cut.json"
 run 1 "inspect cut C1" "$ctl" inspect "$tmp/cut.json"
+printf 'root:x:0:0:root:/root:/bin/bash\n' >"$tmp/text"
+run 1 "inspect a text" "$ctl" inspect "$tmp/text"
+has out "not a C1 file: byte 4 of the file"
 run 2 "inspect nothing" "$ctl" inspect "$tmp/absent"
 
 # ---- without a service ----

@@ -135,7 +135,7 @@ START_TEST(c1_json__truncated_at_many_bytes)
 
     for (size_t end = 0; end < t.len;) {
         ck_assert_msg(read_bytes(t.bytes, end, C1_CHECK_FORM) == -EBADMSG, "%zu", end);
-        ck_assert_ptr_nonnull(strstr(err.text, end < 4 ? "no C1" : "ends before the document does"));
+        ck_assert_ptr_nonnull(strstr(err.text, end < 4 ? "not a C1 file" : "ends before the document does"));
         bool dense = end < 700 || (end + 300 > second && end < second + 300) || end + 700 > t.len;
         end += dense ? 1 : 397;
     }
@@ -399,7 +399,7 @@ START_TEST(c1_json__not_json)
         const char *text;
         const char *says;
     } cases[] = {
-        {"[]   ", "no C1: found byte 0x5b"},
+        {"[]   ", "not a C1 file: found byte 0x5b"},
         {"{}   ", "no C1 in here"},
         {"{\"a\":}", "wanted a value"},
         {"{\"a\" 1}", "wanted ':'"},
@@ -430,7 +430,7 @@ START_TEST(c1_json__not_json)
         {"{\"a\":\"\xc3\"}", "not UTF-8"},
         {"{\"\xc3(\":1}", "not UTF-8"},
         {"{\"a\":1} x", "no C1 in here"},
-        {"\xef\xbb\xbf{}", "no C1"},
+        {"\xef\xbb\xbf{}", "not a C1 file"},
         {"{\"Phase1Out\":7}", "Phase1Out: found a number, wanted base64"},
         {"{\"Phase1Out\":\"\"}", "ends before the document does"},
         {"{\"Phase1Out\":\"e30=\"}", "key registered_proof is missing"},
@@ -449,15 +449,18 @@ START_TEST(c1_json__not_json)
         {"{\"prover_id\":[1,2]}", "prover_id: found 2 values, wanted 32"},
         {"{\"sector_id\":-1}", "sector_id: found -1"},
         {"{\"SectorNum\":1.5}", "SectorNum: found 1.5"},
-        {"hello, world", "does not belong here in base64"},
-        {"aGVsbG8=", "no C1"},
-        {"aGVsbG8", "within a group"},
-        {"", "no C1"},
-        {"    \n\t ", "no C1"},
+        {"hello, world", "not a C1 file: byte 5 of the file: byte 0x2c does not belong here in base64"},
+        {"hello and goodbye, world", "not a C1 file: byte 17 of the file: byte 0x2c"},
+        {"aGVsbG8=", "not a C1 file: found byte 0x68"},
+        {"aGVsbG8", "not a C1 file: base64 ends within a group"},
+        {"", "not a C1 file: nothing in the file"},
+        {"    \n\t ", "not a C1 file"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         refused_text(cases[i].text, -EBADMSG, cases[i].says);
+    refused_text("eyJQaGFzZTFPdXQi*", -EBADMSG, "byte 16 of the file: byte 0x2a does not belong here");
+    ck_assert_ptr_null(strstr(err.text, "not a C1 file")); /* it begins with a document */
 }
 END_TEST
 

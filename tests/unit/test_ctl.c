@@ -28,16 +28,16 @@ static const struct {
     const char *in;
     size_t in_len;
     const char *out;
-    size_t out_len;
+    size_t out_len, digits;
 } texts[] = {
-    {"00ff", 4, "\x00\xff", 2},
-    {"00FF\n", 5, "\x00\xff", 2},
-    {" 0 0\tf\nf \r\n", 11, "\x00\xff", 2},
-    {"00f", 3, "00f", 3},
-    {"", 0, "", 0},
-    {"\n", 1, "\n", 1},
-    {"\x80\x00zz", 4, "\x80\x00zz", 4},
-    {"00gg", 4, "00gg", 4},
+    {"00ff", 4, "\x00\xff", 2, 4},
+    {"00FF\n", 5, "\x00\xff", 2, 4},
+    {" 0 0\tf\nf \r\n", 11, "\x00\xff", 2, 4},
+    {"00f", 3, "00f", 3, 3},
+    {"", 0, "", 0, 0},
+    {"\n", 1, "\n", 1, 0},
+    {"\x80\x00zz", 4, "\x80\x00zz", 4, 0},
+    {"00gg", 4, "00gg", 4, 0},
 };
 
 START_TEST(ctl_proof_from_text__hex_is_decoded_and_raw_is_left)
@@ -46,7 +46,7 @@ START_TEST(ctl_proof_from_text__hex_is_decoded_and_raw_is_left)
     size_t len = texts[_i].in_len;
 
     memcpy(bytes, texts[_i].in, len);
-    ctl_proof_from_text(bytes, &len);
+    ck_assert_uint_eq(ctl_proof_from_text(bytes, &len), texts[_i].digits);
     ck_assert_uint_eq(len, texts[_i].out_len);
     ck_assert_int_eq(memcmp(bytes, texts[_i].out, len), 0);
 }

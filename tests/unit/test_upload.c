@@ -637,7 +637,7 @@ START_TEST(upload_judge__a_fault_is_found_as_it_arrives_and_again_when_it_is_put
     js_write(u, bytes + 4, len - 4, 4);
     ck_assert_int_eq(upload_judge(u), 0);
     ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), -EBADMSG);
-    ck_assert(error_has(".a", "no C1"));
+    ck_assert(error_has(".a", "not a C1 file"));
     ck_assert_int_eq(jobs_read_file(js->jobs, id, back, 4, 0), 4);
     ck_assert_str_eq(back, "!!!!");
     js_write(u, bytes, 4, 0);
