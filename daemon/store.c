@@ -530,8 +530,9 @@ static bool is_directory(struct store *store, uint64_t id)
     return fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* 1: a job; 0: none (any more). */
-static int scan_one(struct store *store, uint64_t id, struct job_record *record, struct errmsg *err)
+/* 1: a job; 0: none (any more). *dropped counts the files among these. */
+static int scan_one(struct store *store, uint64_t id, struct job_record *record, uint32_t *dropped,
+                    struct errmsg *err)
 {
     int dir = -1;
 
@@ -539,6 +540,7 @@ static int scan_one(struct store *store, uint64_t id, struct job_record *record,
         return set_aside(store, id, "not a directory", err);
     int ret = store_record_get(store, id, record);
     if (ret == -ENOENT) {
+        *dropped += store_file_bytes(store, id, STORE_C1) > 0;
         store_remove(store, id);
         return 0;
     }
@@ -561,6 +563,7 @@ int store_scan(struct store *store, void (*each)(void *ctx, const struct job_rec
 {
     struct job_record record;
     struct id_list list = {0};
+    uint32_t dropped = 0;
 
     atomic_store(&store->aside, 0);
     int ret = list_ids(store, &list);
@@ -570,13 +573,17 @@ int store_scan(struct store *store, void (*each)(void *ctx, const struct job_rec
         number_is_used(store, list.ids[list.len - 1]);
     store_os->unlinkat(store->dir, COUNTER_FILE ".tmp", 0);
     for (size_t i = 0; i < list.len && ret >= 0; i++) {
-        ret = scan_one(store, list.ids[i], &record, err);
+        ret = scan_one(store, list.ids[i], &record, &dropped, err);
         if (ret < 0)
             errmsg_prefix(err, ret, "job %016" PRIx64, list.ids[i]);
         else if (ret > 0)
             each(ctx, &record);
     }
     free(list.ids);
+    if (dropped > 0)
+        log_warn(log_str("msg", "files that were no jobs when the service ended are dropped: temporary "
+                                "names, half written"),
+                 log_u64("files", dropped));
     return ret < 0 ? ret : 0;
 }
 

@@ -45,7 +45,7 @@ uint64_t store_disk_bytes(const struct store *store);
 int store_next_id(struct store *store, uint64_t *out);
 
 /* Goes through the store at start: calls `each` for every job that is there, and removes the rest,
- * temporary files included. A job whose record and spare copy are damaged, and what has a job's name
+ * temporary files included, and logs how many files of users were among it. A job whose record and spare copy are damaged, and what has a job's name
  * and is no directory, is set aside as ID.damaged and logged. What cannot be read, or not be set aside,
  * ends the scan: a job must not seem to be gone for a disk in trouble. */
 int store_scan(struct store *store, void (*each)(void *ctx, const struct job_record *record),

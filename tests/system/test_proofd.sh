@@ -140,6 +140,7 @@ start
 ok "the dead mount is replaced" says "$mnt/status" "proofd"
 wait_for 20 has_engine
 pid=$(engine)
+ok "a file of a temporary name" cp "$vectors/2KiB-sealed/c1.json" "$mnt/jobs/t.part"
 ok "SIGTERM: exit status 0" stop
 ok "SIGTERM: the mount is gone" eval "! mountpoint -q '$mnt'"
 ok "SIGTERM: the engine is gone" wait_for 5 gone "$pid"
@@ -150,6 +151,8 @@ ok "what is missing above mount and store is made" wait_for 20 [ -d "$tmp/new/a/
 ok "and the store is its user's alone" [ "$(stat -c %a "$tmp/new/b" "$tmp/new/b/store" | tr '\n' ' ')" = "755 700 " ]
 ok "SIGTERM there, too" stop
 start
+ok "it is gone after a restart" [ ! -e "$mnt/jobs/t.part" ]
+ok "as the log says" grep -q 'files that were no jobs .* files=1$' "$tmp/log"
 fusermount3 -u "$mnt"
 ok "umount from outside ends the service" wait_for 10 gone "$front"
 wait "$front" 2>/dev/null
