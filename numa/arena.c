@@ -93,12 +93,24 @@ const struct arena_info *arena_get_info(const struct arena *a)
     return &a->info;
 }
 
-static void note_lost(struct arena *a, const char *what, const char *why)
+static void note(struct arena *a, const char *what, const char *why)
 {
     size_t used = strlen(a->info.lost);
 
     snprintf(a->info.lost + used, sizeof(a->info.lost) - used, "%s%s: %s", used ? "; " : "", what,
              why);
+}
+
+static void note_pages_lost(struct arena *a, const struct rung *rung, const char *why)
+{
+    a->info.lost_pages_alone = !a->info.lost[0] || a->info.lost_pages_alone;
+    note(a, rung->name, why);
+}
+
+static void note_lost(struct arena *a, const char *what, const char *why)
+{
+    a->info.lost_pages_alone = false;
+    note(a, what, why);
 }
 
 /* ---- mapping ---- */
@@ -241,7 +253,7 @@ static void note_rung(struct arena *a, const struct rung *rung, const struct are
     else if (rung->pool && (code == ENOMEM || code == EFAULT))
         snprintf(why, sizeof(why), "%zu pages needed, %ld free in the pool (vm.nr_hugepages)",
                  (opt->bytes + rung->page_bytes - 1) / rung->page_bytes, free_pages);
-    note_lost(a, rung->name, why);
+    note_pages_lost(a, rung, why);
 }
 
 static int map_rung(struct arena *a, const struct rung *rung, const struct arena_options *opt)
@@ -339,7 +351,7 @@ static void note_huge(struct arena *a)
     if (a->info.huge_bytes > 0)
         return;
     a->info.pages = ARENA_4KIB;
-    note_lost(a, rungs[ARENA_THP].name, "the kernel gave none");
+    note_pages_lost(a, &rungs[ARENA_THP], "the kernel gave none");
 }
 
 static void lock(struct arena *a)

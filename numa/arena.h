@@ -33,6 +33,7 @@ struct arena_info {
     size_t misplaced_bytes; /* on other nodes than asked for: somebody should know */
     int misplaced_node;     /* one of them; -1: none */
     char lost[640];         /* what could not be had, and why; empty: nothing */
+    bool lost_pages_alone;  /* nothing of it but larger pages */
 };
 
 struct arena;

@@ -101,6 +101,8 @@ START_TEST(arena_create__says_what_is_lost)
         ck_assert_ptr_nonnull(strstr(info->lost, "ulimit -l"));
     if (info->pages == ARENA_2MIB && info->locked && info->bound)
         ck_assert_str_eq(info->lost, "");
+    bool more = !info->locked || !info->bound || strstr(info->lost, "knowing where");
+    ck_assert_int_eq(info->lost_pages_alone, info->lost[0] && !more);
     arena_destroy(arena);
 }
 END_TEST
@@ -139,6 +141,7 @@ START_TEST(arena_create__a_node_that_is_not_there_does_not_bind)
 
     ck_assert(!info->bound);
     ck_assert_ptr_nonnull(strstr(info->lost, "binding to the node"));
+    ck_assert(!info->lost_pages_alone);
     arena_destroy(arena);
 }
 END_TEST
