@@ -11,6 +11,10 @@ name=demo.json
 started=$SECONDS
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+# A line of status, percents in quarters.
+step_of() {
+    if [[ $1 =~ ([0-9]+)% ]]; then echo "${1/"${BASH_REMATCH[0]}"/$((BASH_REMATCH[1] / 25)) of 4}"; else echo "$1"; fi
+}
 pids=()
 cleanup() {
     for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done
@@ -45,7 +49,8 @@ cp tests/vectors/c1/2KiB-sealed/c1.json "$mount/jobs/$name"
 seen=
 while :; do
     line=$(cat "$mount/jobs/$name.status" 2>/dev/null || true)
-    if [ -n "$line" ] && [ "$line" != "$seen" ]; then echo "  $line"; seen=$line; fi
+    step=$(step_of "$line")
+    if [ -n "$line" ] && [ "$step" != "$seen" ]; then echo "  $line"; seen=$step; fi
     case $line in failed*) cat "$mount/jobs/$name.error"; exit 1 ;; esac
     if read -r -t 0.2 event <&3; then
         [ "$event" != "$name.proof" ] || break
@@ -53,7 +58,7 @@ while :; do
     kill -0 "$service" 2>/dev/null || { tail -n 20 "$dir/proofd.log"; exit 1; }
 done
 line=$(cat "$mount/jobs/$name.status")
-[ "$line" = "$seen" ] || echo "  $line"
+[ "$(step_of "$line")" = "$seen" ] || echo "  $line"
 
 say "cat $mount/jobs/$name.proof"
 cat "$mount/jobs/$name.proof"
