@@ -1,9 +1,10 @@
 #!/bin/bash
 # Waits for the end of a job: wait.sh /proof/jobs/NAME
 #
-# Prints the path of the proof and exits 0; prints why there is none and exits 1; exits 2 where there is no such job. Goes on waiting
+# Prints the path of the proof and exits 0; prints why there is none and exits 1; exits 2 where there is no such job, or none is named. Goes on waiting
 # through a restart of the service. Needs inotifywait.
 set -u
+[ $# -eq 1 ] || { echo "usage: wait.sh /proof/jobs/NAME" >&2; exit 2; }
 job=$1
 jobs=$(dirname "$job")
 name=$(basename "$job")

@@ -77,6 +77,7 @@ like "says why" "$out" "JSON|C1|byte"
 rm "$jobs/bad.error"
 timeout 60 "$example" "$jobs/nothing" 2>/dev/null
 same "wait.sh of nothing" $? 2
+same "wait.sh without a name" "$("$example" 2>&1) $?" "usage: wait.sh /proof/jobs/NAME 2"
 delays 0 60000
 cp "$a" "$jobs/gone"
 timeout 60 "$example" "$jobs/gone" 2>/dev/null & waiter=$!
