@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/paths.h"
 #include "numa/slots.h"
 
 enum option_type {
@@ -314,11 +315,11 @@ int config_read_file(const char *path, struct config *cfg, struct errmsg *err)
     char *text = NULL;
     size_t size = 0;
     ssize_t n;
-    int ret = 0;
+    FILE *file;
 
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return errmsg_set(err, -errno, "%s: cannot open: %s", path, strerror(errno));
+    int ret = path_open_text(path, &file, err);
+    if (ret < 0)
+        return ret;
     for (unsigned line = 1; ret == 0 && (n = getline(&text, &size, file)) >= 0; line++) {
         if (strlen(text) != (size_t)n)
             ret = errmsg_set(err, -EINVAL, "a byte 0 in the line");

@@ -113,9 +113,9 @@ static int check_dir_to_make(const char *what, const char *path, struct errmsg *
 
 static int check_engine(const struct config *cfg, struct errmsg *err)
 {
-    if (!cfg->engine[0] || access(cfg->engine, X_OK) == 0)
-        return 0;
-    return errmsg_set(err, -errno, "engine program %s: %s", cfg->engine, strerror(errno));
+    int ret = cfg->engine[0] ? path_check_program(cfg->engine) : 0;
+
+    return ret < 0 ? errmsg_set(err, ret, "engine program %s: %s", cfg->engine, strerror(-ret)) : 0;
 }
 
 /* Less than one slot and the parameters is too little for any prover; what it needs for itself comes on top, and engines say it. */

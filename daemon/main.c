@@ -24,6 +24,7 @@
 #include "daemon/node_files.h"
 #include "daemon/notify.h"
 #include "daemon/params_watch.h"
+#include "daemon/paths.h"
 #include "daemon/sched.h"
 #include "daemon/sim.h"
 #include "daemon/status.h"
@@ -241,9 +242,8 @@ static int find_engine(struct service *sv, struct errmsg *err)
         if (n >= (ssize_t)sizeof(sv->engine_path))
             return errmsg_set(err, -ENAMETOOLONG, "%s: too long a path", self);
     }
-    if (access(sv->engine_path, X_OK) < 0)
-        return errmsg_set(err, -errno, "engine program %s: %s", sv->engine_path, strerror(errno));
-    return 0;
+    int ret = path_check_program(sv->engine_path);
+    return ret < 0 ? errmsg_set(err, ret, "engine program %s: %s", sv->engine_path, strerror(-ret)) : 0;
 }
 
 /* A service without a home directory keeps in its store which parameter files were found good. */

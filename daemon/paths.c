@@ -121,3 +121,35 @@ int path_make_parents(const char *path, struct errmsg *err)
     ret = sync_dir(above);
     return ret < 0 ? errmsg_set(err, ret, "cannot sync %s: %s", above, strerror(-ret)) : 0;
 }
+
+#define TEXT_BYTES_MAX (1 << 20)
+
+int path_open_text(const char *path, FILE **out, struct errmsg *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), ret = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        ret = errmsg_set(err, -errno, "%s: cannot open: %s", path, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        ret = errmsg_set(err, -EINVAL, "%s: not a regular file", path);
+    else if (st.st_size > TEXT_BYTES_MAX)
+        ret = errmsg_set(err, -EFBIG, "%s: %lld bytes, at most %d are read", path,
+                         (long long)st.st_size, TEXT_BYTES_MAX);
+    if (ret == 0 && !(*out = fdopen(fd, "r")))
+        ret = errmsg_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (ret < 0 && fd >= 0)
+        close(fd);
+    return ret;
+}
+
+int path_check_program(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0 || access(path, X_OK) < 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    return S_ISREG(st.st_mode) ? 0 : -EACCES;
+}

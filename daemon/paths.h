@@ -1,10 +1,11 @@
 /*
- * Where paths lie, before the directories they name exist; and those directories.
+ * Where paths lie, before the directories they name exist; those directories; and texts that people write.
  */
 #ifndef DAEMON_PATHS_H
 #define DAEMON_PATHS_H
 
 #include <limits.h>
+#include <stdio.h>
 
 #include "numa/base.h"
 
@@ -22,5 +23,12 @@ bool path_parent(const char *path, char out[PATH_MAX]);
 /* Makes the directories above `path` that are missing (0755 less the umask), each synced in its own. `path` itself is left alone. 0 or
  * a negative errno with err; what was made so far stays. */
 int path_make_parents(const char *path, struct errmsg *err);
+
+/* Opens a text that people write, for reading: a regular file of at most 1 MiB, so that a pipe or a device makes nobody wait. The
+ * caller closes it. 0, or what open says, -EINVAL for another kind of file, -EFBIG. */
+int path_open_text(const char *path, FILE **out, struct errmsg *err);
+
+/* Whether `path` can be run as a program: 0, -EISDIR, -EACCES (no right, or no regular file), or what stat says. */
+int path_check_program(const char *path);
 
 #endif

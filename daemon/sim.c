@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/paths.h"
 #include "daemon/test_work.h"
 #include "gpu/groth16.h"
 
@@ -141,11 +142,11 @@ static int read_line(struct sim *sim, char *line, struct errmsg *err)
 static int read_file(struct sim *sim, const char *path, struct errmsg *err)
 {
     char line[PATH_MAX + 64];
-    int ret = 0;
+    FILE *f;
 
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return errmsg_set(err, -errno, "%s: %s", path, strerror(errno));
+    int ret = path_open_text(path, &f, err);
+    if (ret < 0)
+        return ret;
     for (unsigned n = 1; ret == 0 && fgets(line, sizeof(line), f); n++) {
         ret = read_line(sim, line, err);
         if (ret < 0)

@@ -15,12 +15,15 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ARGS_BYTES 8192
 #define ARGS_MAX 64
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS 30000
+#define END_MS 3000 /* until a spawner is killed */
+#define END_STEP_MS 5
 
 struct request {
     uint32_t slot;
@@ -284,13 +287,29 @@ int supervisor_create(struct supervisor **out, struct errmsg *err)
     return 0;
 }
 
+/* Or is no longer there to be waited for. */
+static bool has_ended(pid_t pid)
+{
+    pid_t got = waitpid(pid, NULL, WNOHANG);
+
+    return got == pid || (got < 0 && errno == ECHILD);
+}
+
 void supervisor_destroy(struct supervisor *s)
 {
     if (!s)
         return;
     close(s->sock);
-    while (waitpid(s->spawner, NULL, 0) < 0 && errno == EINTR)
-        ;
+    bool ended = has_ended(s->spawner);
+    for (int ms = 0; ms < END_MS && !ended; ms += END_STEP_MS) {
+        nanosleep(&(struct timespec){.tv_nsec = END_STEP_MS * 1000000L}, NULL);
+        ended = has_ended(s->spawner);
+    }
+    if (!ended) { /* it is stopped; its engines die with it */
+        kill(s->spawner, SIGKILL);
+        while (waitpid(s->spawner, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
     free(s);
 }
 

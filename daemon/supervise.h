@@ -26,7 +26,7 @@ struct supervisor;
 
 /* Forks the spawner: before any thread is started. Returns 0 with *out set or a negative errno. */
 int supervisor_create(struct supervisor **out, struct errmsg *err);
-/* Kills the engines that are left and waits for the spawner's end. */
+/* Kills the engines that are left and waits for the spawner's end; a stopped spawner is killed after three seconds. */
 void supervisor_destroy(struct supervisor *s);
 
 /* Readable when supervisor_next has something. */

@@ -75,6 +75,7 @@ struct c1_document {
     uint64_t skipped;     /* bytes under unknown keys */
     uint64_t skip_from;   /* where the unknown key in hand began */
     bool skipping;        /* there is one */
+    uint64_t string_bytes; /* of the string in hand, all of them */
     struct slot pending;  /* the byte array that the tokenizer is trying to read in one go */
     size_t depth;
     struct frame frames[JSON_DEPTH_MAX];
@@ -778,6 +779,7 @@ static int on_string(void *ctx, const uint8_t *piece, size_t len, struct errmsg 
     if (s.want == WANT_PHASE1)
         return phase1_piece(d, piece, len, err);
     string_add(d, piece, len);
+    d->string_bytes += len;
     return 0;
 }
 
@@ -819,6 +821,10 @@ static int on_string_end(void *ctx, struct errmsg *err)
         ret = wrong_type(&s, "a string", err);
     d->string[d->string_len > STRING_MAX ? 0 : d->string_len] = '\0';
     d->string_len = 0;
+    /* The tokenizer tells where a string began; where it is itself what is skipped, its bytes come on top. */
+    if (d->skipping && d->frames[d->depth - 1].slot.want != WANT_SKIP)
+        d->skipped += d->string_bytes;
+    d->string_bytes = 0;
     if (ret == 0 && s.want == WANT_PHASE1)
         ret = phase1_end(d, err);
     if (ret == 0 && s.want == WANT_PROOF_NAME)

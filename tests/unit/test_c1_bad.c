@@ -687,6 +687,8 @@ static uint64_t bytes_taken(const char *head, const char *piece)
     return taken;
 }
 
+#define LONG "this is text that goes on and on, sixty-four bytes of it, quite."
+
 START_TEST(c1_reader__what_no_c1_has_is_read_for_a_megabyte)
 {
     static const struct {
@@ -697,6 +699,8 @@ START_TEST(c1_reader__what_no_c1_has_is_read_for_a_megabyte)
         {"{\"a\":0", ",\"\":0"},
         {"{\"vanilla_proofs\":{\"StackedDrg2KiBV1\":[[{\"a\":0", ",\"unknown\":\"text\""},
         {"{\"c1out\":{\"a\":0", ",\"unknown\":\"text\""},
+        {"{\"a\":0", ",\"u\":\"" LONG LONG LONG LONG "\""}, /* hardly anything but the string itself */
+        {"{\"a\":0", ",\"u\":[\"" LONG LONG LONG LONG "\"]"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char path[] = "/tmp/proofd-config-XXXXXX";
@@ -119,6 +120,19 @@ START_TEST(config_read_file__says_line_key_and_reason)
     ck_assert_int_eq(read_text(bad[_i].text), -EINVAL);
     ck_assert_msg(strncmp(err.text, path, strlen(path)) == 0, "%s", err.text);
     ck_assert_msg(strstr(err.text, bad[_i].said) != NULL, "%s", err.text);
+}
+END_TEST
+
+START_TEST(config_read_file__waits_for_nobody)
+{
+    char pipe_path[64];
+
+    snprintf(pipe_path, sizeof(pipe_path), "/tmp/proofd-fifo.%d", (int)getpid());
+    ck_assert_int_eq(mkfifo(pipe_path, 0600), 0);
+    ck_assert_int_eq(config_read_file(pipe_path, &cfg, &err), -EINVAL);
+    unlink(pipe_path);
+    ck_assert_ptr_nonnull(strstr(err.text, "not a regular file"));
+    ck_assert_int_eq(config_read_file("/dev/zero", &cfg, &err), -EINVAL);
 }
 END_TEST
 
@@ -392,6 +406,7 @@ int main(void)
     tcase_add_test(tc, config_defaults__are_sane);
     tcase_add_test(tc, config_read_file__sets_each_type);
     tcase_add_loop_test(tc, config_read_file__says_line_key_and_reason, 0, ARRAY_LEN(bad));
+    tcase_add_test(tc, config_read_file__waits_for_nobody);
     tcase_add_test(tc, config_read_file__refuses_a_zero_byte_and_an_endless_path);
     tcase_add_test(tc, config_load__command_line_beats_file_beats_default);
     tcase_add_test(tc, config_load_again__all_or_nothing);

@@ -131,6 +131,35 @@ START_TEST(supervisor_destroy__leaves_no_child)
 }
 END_TEST
 
+static pid_t parent_of(pid_t pid)
+{
+    char path[32];
+    int parent = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fscanf(f, "%*d (sh) %*c %d", &parent), 1);
+    fclose(f);
+    return parent;
+}
+
+START_TEST(supervisor_destroy__does_not_wait_for_a_stopped_spawner)
+{
+    int status;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    struct supervisor_event ev = start(0, "while :; do sleep 100; done");
+    kill(parent_of(ev.pid), SIGSTOP);
+    supervisor_destroy(sup);
+    sup = NULL;
+    ck_assert_int_eq(waitpid(ev.pid, &status, 0), ev.pid);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    close(ev.socket);
+    setup();
+}
+END_TEST
+
 START_TEST(supervisor__dies_when_the_front_is_killed)
 {
     int pids[2], channel[2];
@@ -202,6 +231,7 @@ int main(void)
     tcase_add_test(tc, supervisor_start__bounds_are_checked);
     tcase_add_test(tc, supervisor_kill__ends_a_child_and_frees_the_slot);
     tcase_add_test(tc, supervisor_destroy__leaves_no_child);
+    tcase_add_test(tc, supervisor_destroy__does_not_wait_for_a_stopped_spawner);
     tcase_add_test(tc, supervisor__dies_when_the_front_is_killed);
     tcase_add_test(tc, supervisor_next__a_dead_spawner_is_told);
     tcase_add_test(tc, supervisor_backoff_ms__doubles_to_a_bound);
