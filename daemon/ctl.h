@@ -80,7 +80,10 @@ void ctl_progress(void *ctx, const char *stage, uint64_t done, uint64_t total);
 void ctl_progress_lines(void);
 void ctl_progress_end(void);
 
-/* A string in quotes, escaped as JSON has it. */
+/* Text with names of others in it, for people: control characters and bytes that are no UTF-8 as \xNN. */
+void ctl_put(FILE *out, const char *text);
+
+/* A string in quotes, escaped as JSON has it; bytes that are no UTF-8 as \u00NN. */
 void ctl_json_string(FILE *out, const char *text);
 /* `"key":"<hex>"`, lower case. */
 void ctl_json_hex(FILE *out, const char *key, const void *bytes, size_t len);

@@ -47,7 +47,9 @@ int ctl_fail(int code, const char *fmt, ...)
     va_end(ap);
     ctl_progress_end();
     if (!say.json) {
-        fprintf(stderr, "proofctl: %s\n", text);
+        fputs("proofctl: ", stderr);
+        ctl_put(stderr, text);
+        fputc('\n', stderr);
         return code;
     }
     fputs("{\"error\":", stdout);
@@ -88,10 +90,10 @@ static void progress_rewritten(const char *stage, uint64_t done, uint64_t total)
         return;
     last = now_ms();
     say.shown = true;
+    fputs("\r\033[K", stderr);
+    ctl_put(stderr, stage);
     if (total > 0)
-        fprintf(stderr, "\r\033[K%s %3.0f %%", stage, 100.0 * (double)done / (double)total);
-    else
-        fprintf(stderr, "\r\033[K%s", stage);
+        fprintf(stderr, " %3.0f %%", 100.0 * (double)done / (double)total);
     fflush(stderr);
 }
 
@@ -111,10 +113,11 @@ static void progress_line(const char *stage, uint64_t done, uint64_t total)
     snprintf(last_stage, sizeof(last_stage), "%s", stage);
     last_tenth = percent / 10;
     last = now_ms();
+    fputs("proofctl: ", stderr);
+    ctl_put(stderr, stage);
     if (total > 0)
-        fprintf(stderr, "proofctl: %s %u %%\n", stage, percent);
-    else
-        fprintf(stderr, "proofctl: %s\n", stage);
+        fprintf(stderr, " %u %%", percent);
+    fputc('\n', stderr);
 }
 
 void ctl_progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
@@ -133,17 +136,34 @@ void ctl_progress_end(void)
     say.shown = false;
 }
 
+void ctl_put(FILE *out, const char *text)
+{
+    for (size_t len; *text; text += len) {
+        char one[5] = "", shown[ESCAPED_BYTES(sizeof(one))];
+        len = utf8_length(text) ? utf8_length(text) : 1;
+        memcpy(one, text, len);
+        if (*text != '\\') /* what was escaped already stays as it is */
+            escape_name(shown, sizeof(shown), one);
+        fputs(*text != '\\' ? shown : one, out);
+    }
+}
+
+/* Control characters, those of two bytes too, and bytes that are no UTF-8 become the numbers that they have. */
 void ctl_json_string(FILE *out, const char *text)
 {
     fputc('"', out);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
+    for (size_t len; *text; text += len) {
+        const unsigned char c = (unsigned char)text[0], next = (unsigned char)text[1];
+        len = utf8_length(text);
         if (c == '"' || c == '\\')
             fprintf(out, "\\%c", c);
-        else if (c < ' ')
+        else if (len == 2 && c == 0xc2 && next < 0xa0)
+            fprintf(out, "\\u%04x", next);
+        else if (len == 0 || c < ' ' || c == 0x7f)
             fprintf(out, "\\u%04x", c);
         else
-            fputc(c, out);
+            fwrite(text, 1, len, out);
+        len = len ? len : 1;
     }
     fputc('"', out);
 }
@@ -267,9 +287,12 @@ int ctl_may_write(const char *path)
     char dir[PATH_MAX];
     struct stat st;
 
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    bool there = stat(path, &st) == 0;
+    if (!there && errno != ENOENT)
+        return -errno;
+    if (there && S_ISDIR(st.st_mode))
         return -EISDIR;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+    if (there && !S_ISREG(st.st_mode))
         return access(path, W_OK) < 0 ? -errno : 0;
     const char *slash = strrchr(path, '/');
     int n =
@@ -288,7 +311,8 @@ int ctl_write_file(const char *path, const void *bytes, size_t len)
         return write_in_place(path, bytes, len);
     const char *slash = strrchr(path, '/');
     int dir_len = slash ? (int)(slash + 1 - path) : 0;
-    if (asprintf(&temporary, "%.*s.%s.XXXXXX", dir_len, path, path + dir_len) < 0)
+    /* Of a long name only as much as leaves room for the rest. */
+    if (asprintf(&temporary, "%.*s.%.200s.XXXXXX", dir_len, path, path + dir_len) < 0)
         return -ENOMEM;
     int fd = mkostemp(temporary, O_CLOEXEC);
     int ret = fd < 0 ? -errno : write_all(fd, bytes, len);

@@ -131,7 +131,10 @@ static void print_job(const struct ctl_args *args, const char *name, const char 
             putchar(','), print_member("error", error);
         puts("}");
     } else {
-        printf("%s: %s%s%s\n", name, text, error ? ": " : "", error ? error : "");
+        ctl_put(stdout, name);
+        printf(": %s%s", text, error ? ": " : "");
+        ctl_put(stdout, error ? error : "");
+        putchar('\n');
     }
     fflush(stdout);
 }

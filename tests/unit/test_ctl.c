@@ -124,6 +124,22 @@ START_TEST(ctl_json_string__escapes)
 }
 END_TEST
 
+/* Names of others must neither write to a terminal nor break JSON. */
+START_TEST(ctl_put__and_json_let_no_control_through)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+
+    ctl_put(f, "e\x1b]0;x\a \x7f \xc2\x9b \xff \\n \xc3\xa4|");
+    ctl_json_string(f, "e\x1b\x7f\xc2\x9b\xff\xc3\xa4");
+    fclose(f);
+    ck_assert_str_eq(text, "e\\x1b]0;x\\x07 \\x7f \\xc2\\x9b \\xff \\n \xc3\xa4|"
+                           "\"e\\u001b\\u007f\\u009b\\u00ff\xc3\xa4\"");
+    free(text);
+}
+END_TEST
+
 /* What `print` says on a standard stream that goes to a file. */
 static char *said(FILE *stream, int fd, void (*print)(void))
 {
@@ -222,6 +238,7 @@ int main(void)
     tcase_add_test(tc, ctl_write_file__leaves_devices_in_place_and_names_errors);
     tcase_add_test(tc, ctl_read_file__bounds);
     tcase_add_test(tc, ctl_json_string__escapes);
+    tcase_add_test(tc, ctl_put__and_json_let_no_control_through);
     tcase_add_test(tc, ctl_progress__off_a_terminal_says_a_line_now_and_then);
     tcase_add_test(tc, ctl_progress__off_a_terminal_is_silent_unless_lines_are_wanted);
     tcase_add_test(tc, ctl_fail__in_json_is_an_answer);
