@@ -508,7 +508,8 @@ static bool may_come_in_later(int error)
 
 static int refused(const struct ctl_args *args, const char *name, int error)
 {
-    bool content = error == -EBADMSG || error == -EINVAL || error == -EFBIG;
+    bool content = error == -EBADMSG || error == -EINVAL || error == -EFBIG ||
+                   error == -EOPNOTSUPP;
     char *reason = content ? read_reason(args, name) : NULL;
     const char *why = reason ? reason : refusal_text(error);
     int code = CTL_NO;

@@ -32,7 +32,7 @@ struct jobs_options {
     int64_t keep_finished_s;       /* 0: for ever */
     int64_t aging_ms;              /* of classes that wait (order.h); 0: they may wait for ever */
     uint64_t keep_finished_bytes;  /* of ended jobs; at more, likewise. 0: no limit */
-    /* Refuses what can never be proved (no parameters, ...): 0, or -EINVAL with err. Called while a file
+    /* Refuses what can never be proved (no parameters, ...): 0, or -EOPNOTSUPP with err. Called while a file
      * is judged, whose writers wait for it; must not call back into this table. May be NULL. */
     int (*admit)(void *ctx, const struct c1 *c1, struct errmsg *err);
     /* What proofs of this size would be made with now: 0 with the digest of the verifying key, negative: nobody
@@ -138,7 +138,7 @@ int upload_truncate(struct upload *u, uint64_t bytes);
  * under a final name), -EFBIG, -ENOSPC, -EDQUOT, -ECANCELED: the file has been removed. */
 ssize_t upload_write(struct upload *u, const void *buf, size_t len, uint64_t offset);
 /* A non-empty FLUSH: whole and right? Under a final name: 0: accepted and synced; -EBADMSG, -EINVAL,
- * -EFBIG, -ENOSPC, ...: rejected, NAME.error says why. Under a temporary name what is found is
+ * -EOPNOTSUPP, -EFBIG, -ENOSPC, ...: rejected, NAME.error says why. Under a temporary name what is found is
  * remembered for the rename, but whatever it is, the file may stay (an editor's swap file is no C1):
  * 0. Empty file: 0, nothing happens. Idempotent. */
 int upload_judge(struct upload *u);

@@ -214,7 +214,7 @@ static int examine(struct jobs *jobs, struct spool *s)
 
 bool is_passing(int code)
 {
-    return code < 0 && code != -EBADMSG && code != -EINVAL && code != -EFBIG;
+    return code < 0 && code != -EBADMSG && code != -EINVAL && code != -EFBIG && code != -EOPNOTSUPP;
 }
 
 /* With lock. */

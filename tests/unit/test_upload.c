@@ -316,14 +316,14 @@ static int refuse(void *ctx, const struct c1 *c1, struct errmsg *err)
 {
     (void)ctx;
     (void)c1;
-    return errmsg_set(err, -EINVAL, "no parameters for this size");
+    return errmsg_set(err, -EOPNOTSUPP, "no parameters for this size");
 }
 
 START_TEST(upload_judge__asks_whether_it_can_ever_be_proved)
 {
     js->opt.admit = refuse;
     job_store_reopen(js);
-    ck_assert_int_eq(js_copy(js, "a", "2KiB-sealed", SIZE_MAX), -EINVAL);
+    ck_assert_int_eq(js_copy(js, "a", "2KiB-sealed", SIZE_MAX), -EOPNOTSUPP);
     ck_assert(error_has("a", "no parameters for this size"));
     ck_assert_uint_eq(jobs_on_disk(), 0);
 }
@@ -651,7 +651,7 @@ END_TEST
 static int no_parameters(void *ctx, const struct c1 *c1, struct errmsg *err)
 {
     (void)ctx, (void)c1;
-    return errmsg_set(err, -EINVAL, "no parameters");
+    return errmsg_set(err, -EOPNOTSUPP, "no parameters");
 }
 
 START_TEST(jobs_rename__says_what_rename_may_say)
@@ -660,7 +660,7 @@ START_TEST(jobs_rename__says_what_rename_may_say)
     job_store_reopen(js);
     ck_assert_int_eq(js_copy(js, ".a", "2KiB-sealed", SIZE_MAX), 0);
     uint64_t id = js_find(js, ".a").id;
-    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), -EOPNOTSUPP); /* EINVAL: into itself */
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), -EOPNOTSUPP); /* as cp has it */
     ck_assert(error_has(".a", "no parameters"));
     ck_assert_int_eq(jobs_rename(js->jobs, id, "a.proof"), -EPERM);
 }
