@@ -22,8 +22,9 @@ manual_options() { sed -nE 's/^\.It Fl ([^ ]+).*/-\1/p' "$1" | sort -u; }
 help_options() { sed -nE 's/^ +(--?[a-z][a-z-]*)( .*|$)/\1/p' | sort -u; }
 
 check "proofd.8 and proofd --help" "$("$build/proofd" --help | help_options)" "$(manual_options doc/man/proofd.8)"
+: >"$tmp/empty"
 check "proofd.conf.5 and proofd --check-config" \
-    "$("$build/proofd" --config /dev/null --check-config | sed -nE 's/^([a-z_]+) =.*/\1/p' | sort)" \
+    "$("$build/proofd" --config "$tmp/empty" --check-config | sed -nE 's/^([a-z_]+) =.*/\1/p' | sort)" \
     "$(sed -nE 's/^\.It Ic ([a-z_]+)$/\1/p' doc/man/proofd.conf.5 | sort)"
 commands=$("$build/proofctl" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
 check "commands of proofctl.1 and proofctl --help" "$(echo "$commands" | sort)" \
