@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* Joins what exists with what does not. */
@@ -131,7 +132,7 @@ int path_open_text(const char *path, FILE **out, struct errmsg *err)
 
     if (fd < 0 || fstat(fd, &st) < 0)
         ret = errmsg_set(err, -errno, "%s: cannot open: %s", path, strerror(errno));
-    else if (!S_ISREG(st.st_mode))
+    else if (!S_ISREG(st.st_mode) && !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)))
         ret = errmsg_set(err, -EINVAL, "%s: not a regular file", path);
     else if (st.st_size > TEXT_BYTES_MAX)
         ret = errmsg_set(err, -EFBIG, "%s: %lld bytes, at most %d are read", path,

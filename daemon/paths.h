@@ -24,7 +24,7 @@ bool path_parent(const char *path, char out[PATH_MAX]);
  * a negative errno with err; what was made so far stays. */
 int path_make_parents(const char *path, struct errmsg *err);
 
-/* Opens a text that people write, for reading: a regular file of at most 1 MiB, so that a pipe or a device makes nobody wait. The
+/* Opens a text that people write, for reading: a regular file of at most 1 MiB or /dev/null, so that a pipe or a device makes nobody wait. The
  * caller closes it. 0, or what open says, -EINVAL for another kind of file, -EFBIG. */
 int path_open_text(const char *path, FILE **out, struct errmsg *err);
 

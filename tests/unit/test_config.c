@@ -133,6 +133,7 @@ START_TEST(config_read_file__waits_for_nobody)
     unlink(pipe_path);
     ck_assert_ptr_nonnull(strstr(err.text, "not a regular file"));
     ck_assert_int_eq(config_read_file("/dev/zero", &cfg, &err), -EINVAL);
+    ck_assert_int_eq(config_read_file("/dev/null", &cfg, &err), 0);
 }
 END_TEST
 
