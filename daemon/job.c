@@ -62,6 +62,13 @@ bool job_state_is_final(enum job_state state)
            state == JOB_CANCELLED;
 }
 
+bool job_changes_state(const struct job_info *info, enum job_state was, bool gone)
+{
+    bool ran = was != JOB_RECEIVING && was != JOB_REJECTED; /* or waited for it */
+
+    return info->state != was && (!gone || (info->state == JOB_CANCELLED && ran));
+}
+
 static bool ends_in(const char *name, const char *suffix)
 {
     size_t len = strlen(name), n = strlen(suffix);

@@ -66,4 +66,8 @@ struct job_info {
     int64_t created_ns, accepted_ns, started_ns, ended_ns; /* CLOCK_REALTIME, 0: not yet */
 };
 
+/* Whether a change is one of state that readers of events are told of: a job that left the table (`gone`) tells of its
+ * cancelling if it ran or waited; a file that never became a job is only removed. */
+bool job_changes_state(const struct job_info *info, enum job_state was, bool gone);
+
 #endif

@@ -415,12 +415,6 @@ static const struct cuse_lowlevel_ops operations = {
 
 /* ---- what the rest of the service tells ---- */
 
-/* A job that ran, or waited for it; a file that never became one is only removed. */
-static bool is_cancelled(const struct job_info *info, enum job_state was)
-{
-    return info->state == JOB_CANCELLED && was != JOB_RECEIVING && was != JOB_REJECTED;
-}
-
 void device_job_changed(struct device *dev, const struct job_info *info, enum job_state was,
                         bool gone)
 {
@@ -428,7 +422,7 @@ void device_job_changed(struct device *dev, const struct job_info *info, enum jo
 
     if (!dev)
         return;
-    if (info->state != was && (!gone || is_cancelled(info, was)))
+    if (job_changes_state(info, was, gone))
         records_add_job(dev->records, info, false);
     if (gone)
         records_add_job(dev->records, info, true);

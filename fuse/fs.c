@@ -695,18 +695,12 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- what the rest of the service tells ---- */
 
-/* A job that ran, or waited for it; a file that never became one is only removed. */
-static bool is_cancelled(const struct job_info *info, enum job_state was)
-{
-    return info->state == JOB_CANCELLED && was != JOB_RECEIVING && was != JOB_REJECTED;
-}
-
 void fs_job_changed(struct fs *fs, const struct job_info *info, enum job_state was, bool gone)
 {
     if (!fs)
         return;
     tree_job_changed(fs->tree, info, gone);
-    if (info->state != was && (!gone || is_cancelled(info, was)))
+    if (job_changes_state(info, was, gone))
         events_add_job(fs->events, info, false);
     if (gone)
         events_add_job(fs->events, info, true);
