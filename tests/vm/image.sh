@@ -17,7 +17,7 @@ fi
 cp "$dir"/kernel/boot/vmlinuz-* "$dir/vmlinuz"
 
 rm -rf "$tree"
-mkdir -p "$tree"/{bin,sbin,usr/bin,usr/sbin,lib64,dev,proc,sys,tmp,run,etc,modules,work/build}
+mkdir -p "$tree"/{bin,sbin,usr/bin,usr/sbin,lib64,dev,proc,sys,tmp,run,etc,modules,proofd/build}
 # What a program needs to run: itself and its libraries, at their places.
 with_libraries() { # file destination
     cp -L "$1" "$tree$2"
@@ -34,12 +34,12 @@ ln -s udevadm "$tree/bin/systemd-udevd" # the daemon too, by its name
 mkdir -p "$tree/usr/lib/udev/rules.d" "$tree/etc/udev"
 cp udev/60-proof.rules "$tree/usr/lib/udev/rules.d/"
 cp /bin/busybox "$tree/bin/busybox"
-for p in proofd proofd-engine proofctl; do with_libraries "$build/$p" "/work/build/$p"; done
-mkdir -p "$tree/work/build/tests/system" "$tree/work/build/doc/examples"
-for p in tests/system/probe tests/system/fake_engine doc/examples/device-client; do with_libraries "$build/$p" "/work/build/$p"; done
-mkdir -p "$tree/work/tests" "$tree/work/doc"
-cp -r tests/system tests/lib tests/vm tests/run.sh "$tree/work/tests/"
-cp -r doc/examples "$tree/work/doc/"
+for p in proofd proofd-engine proofctl; do with_libraries "$build/$p" "/proofd/build/$p"; done
+mkdir -p "$tree/proofd/build/tests/system" "$tree/proofd/build/doc/examples"
+for p in tests/system/probe tests/system/fake_engine doc/examples/device-client; do with_libraries "$build/$p" "/proofd/build/$p"; done
+mkdir -p "$tree/proofd/tests" "$tree/proofd/doc"
+cp -r tests/system tests/lib tests/vm tests/run.sh "$tree/proofd/tests/"
+cp -r doc/examples "$tree/proofd/doc/"
 find "$dir/kernel" -name fuse.ko -o -name cuse.ko | while read -r m; do cp "$m" "$tree/modules/"; done
 printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n' >"$tree/etc/passwd"
 printf 'root:x:0:\nproof:x:990:\nnogroup:x:65534:\n' >"$tree/etc/group"
@@ -55,7 +55,7 @@ busybox mkdir -p /dev/shm && busybox mount -t tmpfs shm /dev/shm
 busybox insmod /modules/fuse.ko
 busybox insmod /modules/cuse.ko
 busybox ip link set lo up
-cd /work
+cd /proofd
 echo
 $command
 echo "=== ended \$?"

@@ -11,7 +11,7 @@ lacks() { echo "$1"; exit 77; }
 
 [ "$(uname -m)" = x86_64 ] || lacks "an x86-64 machine to make a virtual machine for"
 for p in qemu-system-x86_64 cpio busybox udevadm apt-get dpkg-deb; do command -v $p >/dev/null || lacks "no $p for a virtual machine"; done
-tests/vm/image.sh "$dir" "export BUILD=/work/build POLLS=${POLLS:-20000}; bash tests/system/test_device.sh && bash tests/vm/udev.sh" || exit 1
+tests/vm/image.sh "$dir" "export BUILD=/proofd/build POLLS=${POLLS:-20000}; bash tests/system/test_device.sh && bash tests/vm/udev.sh" || exit 1
 console=$dir/console
 timeout "$seconds" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1G -nographic -no-reboot \
     -kernel "$dir/vmlinuz" -initrd "$dir/initrd.gz" -append "console=ttyS0 quiet panic=-1" </dev/null 2>&1 |
