@@ -128,15 +128,21 @@ static void drop_capabilities(void)
     syscall(SYS_capset, &head, kept);
 }
 
+/* The library's macro for this leaves the second number out, of which clang warns. */
+static struct scmp_arg_cmp first_argument(enum scmp_compare how, uint64_t a)
+{
+    return (struct scmp_arg_cmp){.arg = 0, .op = how, .datum_a = a};
+}
+
 /* Sockets are for the kernel and this machine: a driver's netlink, and what stands already. */
 static int refuse_networks(scmp_filter_ctx filter)
 {
     const uint32_t no = SCMP_ACT_ERRNO(EPERM);
-    int ret = seccomp_rule_add(filter, no, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
+    int ret = seccomp_rule_add(filter, no, SCMP_SYS(socket), 1, first_argument(SCMP_CMP_GT, AF_NETLINK));
 
     for (unsigned family = 0; family < AF_NETLINK && ret == 0; family++)
         if (family != AF_UNIX)
-            ret = seccomp_rule_add(filter, no, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, family));
+            ret = seccomp_rule_add(filter, no, SCMP_SYS(socket), 1, first_argument(SCMP_CMP_EQ, family));
     return ret;
 }
 
@@ -145,7 +151,7 @@ static int refuse_networks(scmp_filter_ctx filter)
 static int refuse_processes(scmp_filter_ctx filter)
 {
     int ret = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-                               SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+                               first_argument(SCMP_CMP_MASKED_EQ, CLONE_THREAD));
 
     return ret < 0 ? ret : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
