@@ -2,7 +2,7 @@
  * proofd-engine: the pipeline of one node. Started by proofd with the socket to it as descriptor 3; it
  * has no other way in, and ends with that socket.
  *
- * The main thread reads messages and says once a second that the process is alive, also while a builder brings the node's memory,
+ * The main thread reads messages and says once a second, or oftener while it has work, that the process is alive, also while a builder brings the node's memory,
  * which may take minutes; then the builder says hello and ends. All work is the pipeline's. A stop gives back at once what is there,
  * for a partition that was begun is worth nothing to anybody.
  *
@@ -32,6 +32,7 @@
 #include "gpu/backend_cuda.h"
 
 #define STATUS_EVERY_MS 1000
+#define STATUS_BUSY_MS 100 /* likewise, while partitions are here: for who measures (history.h) */
 #define OOM_SCORE "500" /* the kernel should take an engine rather than the front */
 #define GPU_THREADS 4   /* that do a GPU's last additions */
 #define HEAP_BLOCK_MAX \
@@ -135,10 +136,13 @@ static void say_loading(void *ctx, unsigned percent)
 }
 
 static void say_done(void *ctx, const struct link_work *w, const uint8_t proof[PROOF_BYTES],
-                     const struct partition_report *report)
+                     const struct partition_report *report, const struct flight_course *course)
 {
-    struct link_message m = {.type = LINK_DONE, .done = {w->job, w->partition, {0}, *report}};
+    const struct engine *e = ctx;
+    struct link_message m = {.type = LINK_DONE,
+                             .done = {w->job, w->partition, {0}, *report, *course}};
 
+    m.done.course.prover = e->gpu_numbers[course->prover];
     memcpy(m.done.proof, proof, PROOF_BYTES);
     say(&m);
     say_status(ctx);
@@ -297,13 +301,20 @@ static void look_for_stalls(struct engine *e)
     }
 }
 
+static bool is_busy(struct engine *e)
+{
+    struct pipeline *pipeline = atomic_load(&e->pipeline);
+
+    return pipeline && !pipeline_is_idle(pipeline);
+}
+
 /* Until the front says stop; false when the engine cannot be built. */
 static bool read_messages(struct engine *e)
 {
     struct pollfd p = {SUPERVISOR_ENGINE_FD, POLLIN, 0};
 
     for (;;) {
-        int n = poll(&p, 1, STATUS_EVERY_MS);
+        int n = poll(&p, 1, is_busy(e) ? STATUS_BUSY_MS : STATUS_EVERY_MS);
         if (atomic_load(&e->built) < 0)
             return false;
         if (n > 0 && !serve_message(e))

@@ -41,6 +41,12 @@ struct flight_counts {
     uint64_t events[FLIGHT_EVENTS];   /* ever */
 };
 
+/* When a partition came to each stage, and at the end when it was proved: CLOCK_MONOTONIC in microseconds. */
+struct flight_course {
+    int64_t us[FLIGHT_STAGES + 1];
+    int32_t prover; /* that did it */
+};
+
 struct flight {
     struct {
         _Atomic uint32_t partitions;

@@ -137,6 +137,14 @@ static bool check_report(struct partition_report *r)
            is_duration(r->total_ms) && is_duration(r->params_ms) && r->peak_bytes <= BYTES_MAX;
 }
 
+static bool check_course(const struct flight_course *c)
+{
+    for (int i = 0; i < FLIGHT_STAGES; i++)
+        if (c->us[i] < 0 || c->us[i] > c->us[i + 1])
+            return false;
+    return c->prover >= -1;
+}
+
 static bool check_hello(struct link_hello *h)
 {
     clean_text(h->device, sizeof(h->device));
@@ -191,7 +199,7 @@ static bool check_contents(struct link_message *m)
     case LINK_STAGE:
         return m->stage.stage <= PARTITION_PROVING && m->stage.percent <= 100;
     case LINK_DONE:
-        return check_report(&m->done.report);
+        return check_report(&m->done.report) && check_course(&m->done.course);
     case LINK_FAILED:
         return check_failed(&m->failed);
     case LINK_WRONG:

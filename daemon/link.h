@@ -79,6 +79,7 @@ struct link_done {
     uint32_t partition;
     uint8_t proof[192];
     struct partition_report report;
+    struct flight_course course; /* its prover as a GPU's number */
 };
 
 struct link_failed {

@@ -53,6 +53,7 @@ struct service {
     const char *engine_argv[ENGINE_ARGS_MAX];
     struct nodes *nodes;
     int node_ids[NODES_MAX];
+    struct history *history;
     struct node_files *node_files;
 
     int signals;
@@ -161,6 +162,7 @@ static void on_job_changed(void *ctx, const struct job_info *info, enum job_stat
     log_change(sv, info, was, gone);
     if (sv->sched)
         sched_wake(sv->sched);
+    history_wake(sv->history);
     fs_job_changed(atomic_load(&sv->fs), info, was, gone);
     device_job_changed(atomic_load(&sv->device), info, was, gone);
 }
@@ -173,6 +175,11 @@ static void on_engine_event(void *ctx, const char *text)
     if (fs)
         fs_event(fs, text);
     device_event(atomic_load(&sv->device), text);
+}
+
+static void on_proved(void *ctx, size_t engine, const struct link_done *done)
+{
+    history_proved(((struct service *)ctx)->history, engine, done);
 }
 
 static void on_spawner_lost(void *ctx)
@@ -395,6 +402,7 @@ static int make_sched(struct service *sv, struct errmsg *err)
         .silence_ms = (uint32_t)sv->config.silence_s * 1000,
         .params_stamp = stamp_params,
         .event = on_engine_event,
+        .proved = on_proved,
         .lost = on_spawner_lost,
         .ctx = sv,
     };
@@ -414,7 +422,9 @@ static int make_node_files(struct service *sv, struct errmsg *err)
     if (sim)
         simulated = sim_devices(sim);
     sim_destroy(sim);
-    ret = node_files_create(sv->nodes, simulated, sv->sched, &sv->node_files);
+    ret = history_create(sv->sched, sv->nodes->len, &sv->history);
+    if (ret == 0)
+        ret = node_files_create(sv->nodes, simulated, sv->sched, sv->history, &sv->node_files);
     return ret < 0 ? errmsg_set(err, ret, "no memory") : 0;
 }
 
@@ -610,8 +620,9 @@ static void take_down(struct service *sv)
     fs_destroy(sv->mount);
     tree_destroy(sv->tree);
     jobs_close(sv->jobs);
-    sched_destroy(sv->sched);
     node_files_destroy(sv->node_files);
+    history_destroy(sv->history);
+    sched_destroy(sv->sched);
     nodes_destroy(sv->nodes);
     params_watch_destroy(sv->params);
     supervisor_destroy(sv->supervisor);

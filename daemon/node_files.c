@@ -14,11 +14,13 @@ struct entry {
     size_t node;  /* its place in the list */
     uint32_t gpu; /* of gpus/N */
     void (*put)(FILE *out, const struct entry *e, const struct engine_status *st);
+    int (*put_history)(struct history *h, size_t engine, FILE *out); /* in place of put */
 };
 
 struct node_files {
     const struct nodes *nodes;
     struct sched *sched;
+    struct history *history;
     struct entry *entries;
     struct node_file *files;
     size_t len;
@@ -162,6 +164,21 @@ static void put_gpu(FILE *out, const struct entry *e, const struct engine_status
             p->finish_us / 1000);
 }
 
+static int render_history(void *ctx, char **text, size_t *len)
+{
+    const struct entry *e = ctx;
+    FILE *out = open_memstream(text, len);
+
+    if (!out)
+        return -ENOMEM;
+    int ret = e->put_history(e->all->history, e->node, out);
+    if (fclose(out) != 0)
+        return -ENOMEM;
+    if (ret < 0)
+        free(*text);
+    return ret;
+}
+
 static int render(void *ctx, char **text, size_t *len)
 {
     const struct entry *e = ctx;
@@ -207,6 +224,16 @@ static void add_node(struct node_files *f, size_t node)
     }
 }
 
+static void add_history(struct node_files *f, size_t node, const char *name,
+                        int (*put)(struct history *h, size_t engine, FILE *out))
+{
+    struct entry *e = add(f, node);
+
+    snprintf(e->path, sizeof(e->path), "nodes/%d/%s", f->nodes->list[node].id, name);
+    e->put_history = put;
+    f->files[f->len - 1].render = render_history;
+}
+
 static void add_gpu(struct node_files *f, size_t node, uint32_t gpu)
 {
     struct entry *e = add(f, node);
@@ -222,10 +249,10 @@ static size_t gpus_of(const struct node *n, unsigned simulated)
 }
 
 int node_files_create(const struct nodes *nodes, unsigned simulated, struct sched *sched,
-                      struct node_files **out)
+                      struct history *history, struct node_files **out)
 {
     struct node_files *f = calloc(1, sizeof(*f));
-    size_t room = 4 * nodes->len;
+    size_t room = 6 * nodes->len;
 
     for (size_t i = 0; i < nodes->len; i++)
         room += gpus_of(&nodes->list[i], simulated);
@@ -239,8 +266,11 @@ int node_files_create(const struct nodes *nodes, unsigned simulated, struct sche
     }
     f->nodes = nodes;
     f->sched = sched;
+    f->history = history;
     for (size_t i = 0; i < nodes->len; i++) {
         add_node(f, i);
+        add_history(f, i, "samples", history_put_samples);
+        add_history(f, i, "partitions", history_put_partitions);
         for (uint32_t k = 0; k < gpus_of(&nodes->list[i], simulated); k++)
             add_gpu(f, i, simulated ? (uint32_t)i * simulated + k : nodes->list[i].gpus[k]);
     }

@@ -7,8 +7,8 @@
 #ifndef DAEMON_NODE_FILES_H
 #define DAEMON_NODE_FILES_H
 
+#include "daemon/history.h"
 #include "daemon/nodes.h"
-#include "daemon/sched.h"
 
 struct node_files;
 
@@ -19,10 +19,10 @@ struct node_file {
     void *ctx;
 };
 
-/* For the nodes that `sched` has engines for, in the same order; both are borrowed. A node has its GPUs, or, where `simulated` is not
+/* For the nodes that `sched` has engines for, in the same order; all are borrowed. A node has its GPUs, or, where `simulated` is not
  * 0, so many simulated ones. 0 or -ENOMEM. */
 int node_files_create(const struct nodes *nodes, unsigned simulated, struct sched *sched,
-                      struct node_files **out);
+                      struct history *history, struct node_files **out);
 void node_files_destroy(struct node_files *f);
 
 const struct node_file *node_files_list(const struct node_files *f, size_t *len);

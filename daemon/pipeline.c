@@ -43,6 +43,7 @@ struct entry {
     const struct prover *avoid; /* what that one made did not verify */
     const struct prover *prover; /* that has it, or had it last */
     struct partition_report report;
+    struct flight_course course;
     int64_t begun_us, since_us; /* when it first had a slot; when it came to its state */
 };
 
@@ -84,7 +85,7 @@ static int64_t now_us(void)
 static void enter(struct pipeline *p, struct entry *e, enum flight_stage stage)
 {
     e->state = (int)stage;
-    e->since_us = now_us();
+    e->since_us = e->course.us[stage] = now_us();
     flight_enter(p->opt.flight, stage, e->bytes);
 }
 
@@ -201,11 +202,14 @@ static void end_done(struct pipeline *p, struct entry *e, const uint8_t proof[PR
 {
     const struct link_work work = e->work;
     const struct partition_report report = e->report;
+    struct flight_course course = e->course;
 
+    course.us[FLIGHT_STAGES] = now_us();
+    course.prover = (int32_t)(e->prover - p->provers);
     flight_count(p->opt.flight, FLIGHT_VERIFIED);
     clear(p, e);
     pthread_mutex_unlock(&p->lock);
-    p->opt.done(p->opt.ctx, &work, proof, &report);
+    p->opt.done(p->opt.ctx, &work, proof, &report, &course);
     pthread_mutex_lock(&p->lock);
 }
 

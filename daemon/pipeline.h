@@ -51,9 +51,9 @@ struct pipeline_options {
     /* A partition begins to be synthesized, or proved. */
     void (*stage)(void *ctx, const struct link_work *work, enum partition_stage stage);
     /* Its end, one of the three for every partition that pipeline_give took. code: as in link_failed. All it held has been given
-     * back. */
+     * back. The course's prover is the place of the backend. */
     void (*done)(void *ctx, const struct link_work *work, const uint8_t proof[PROOF_BYTES],
-                 const struct partition_report *report);
+                 const struct partition_report *report, const struct flight_course *course);
     void (*failed)(void *ctx, const struct link_work *work, int code, const char *text);
     /* The other end: the proof that backend `backend` made does not verify. */
     void (*wrong)(void *ctx, const struct link_work *work, size_t backend, const char *text);

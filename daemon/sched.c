@@ -481,6 +481,8 @@ static void on_done(struct sched *s, struct engine *e, const struct link_done *d
 
     e->failures = 0;
     pace_proved(&e->pace, now_ms());
+    if (s->opt.proved)
+        s->opt.proved(s->opt.ctx, (size_t)(e - s->engines), d);
     log_info(log_u64("job", d->job), log_u64("partition", d->partition), log_i64("node", e->node),
              log_str("stage", "verified"), log_u64("synthesis_ms", (uint64_t)r->synthesis_ms),
              log_u64("prove_ms", (uint64_t)(r->transform_ms + r->msm_ms)),

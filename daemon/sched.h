@@ -48,6 +48,9 @@ struct sched_options {
     /* A line for readers of `events`, e.g. "engine node=0 started". Called by the scheduler's thread;
      * must not block. May be NULL. */
     void (*event)(void *ctx, const char *text);
+    /* A partition that the engine of this place (among nodes) was given is proved. Called by the scheduler's thread; must not block.
+     * May be NULL. */
+    void (*proved)(void *ctx, size_t engine, const struct link_done *done);
     /* The spawner is dead: no engine can be started any more, the service should end. */
     void (*lost)(void *ctx);
     void *ctx;

@@ -90,12 +90,16 @@ static void on_stage(void *ctx, const struct link_work *w, enum partition_stage 
 }
 
 static void on_done(void *ctx, const struct link_work *w, const uint8_t proof[PROOF_BYTES],
-                    const struct partition_report *report)
+                    const struct partition_report *report, const struct flight_course *course)
 {
     const struct test_document doc = {.partitions = partitions, .seed = w->job};
     uint8_t want[PROOF_BYTES];
 
     (void)ctx;
+    for (int i = 0; i < FLIGHT_STAGES; i++)
+        ck_assert_int_le(course->us[i], course->us[i + 1]);
+    ck_assert_int_gt(course->us[0], 0);
+    ck_assert_uint_lt((unsigned)course->prover, backends_len);
     test_work_proof(&doc, w->partition, want);
     pthread_mutex_lock(&lock);
     struct answer *a = &answers[w->job][w->partition];
