@@ -1,0 +1,370 @@
+/*
+ * Engines: how they start and end, and what they say. One that died, or fell silent, is started again after a pause that grows; what it
+ * held comes back to the queue.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/sched_internal.h"
+
+#define GPU_FAULTS_MAX 3 /* then an engine does without it */
+#define RESIDENT_EVERY_MS 500
+#define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
+
+void engine_tell(const struct sched *s, const struct engine *e, const char *what)
+{
+    char text[1024];
+
+    if (!s->opt.event)
+        return;
+    snprintf(text, sizeof(text), "engine node=%d %s", e->node, what);
+    s->opt.event(s->opt.ctx, text);
+}
+
+bool engine_say(struct sched *s, struct engine *e, const struct link_message *m, int fd)
+{
+    int ret = link_send(e->sock, m, fd);
+
+    if (ret == -EAGAIN)
+        engine_kill(s, e, "it does not read its socket");
+    return ret == 0;
+}
+
+/* ---- an engine's life ---- */
+
+void engine_hang_up(struct engine *e)
+{
+    if (e->sock >= 0)
+        close(e->sock);
+    e->sock = -1;
+}
+
+static void schedule_restart(struct engine *e)
+{
+    int64_t now = sched_now_ms();
+
+    if (e->started && now - e->started >= HEALTHY_MS)
+        e->failures = 0;
+    e->state = ENGINE_DOWN;
+    e->retry_at = now + supervisor_backoff_ms(e->failures++);
+}
+
+/* The numbers of GPUs that broke too often. */
+static void list_broken(const struct engine *e, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (unsigned gpu = 0; gpu < ENGINE_GPUS_MAX; gpu++)
+        if (e->gpu_faults[gpu] >= GPU_FAULTS_MAX)
+            used += (size_t)snprintf(out + used, size - used, used ? ",%u" : "%u", gpu);
+}
+
+void engine_start(struct sched *s, struct engine *e)
+{
+    const char *argv[32];
+    char node[16], broken[4 * ENGINE_GPUS_MAX];
+    size_t n = 0;
+
+    while (s->opt.engine_argv[n] && n + 5 < ARRAY_LEN(argv)) {
+        argv[n] = s->opt.engine_argv[n];
+        n++;
+    }
+    snprintf(node, sizeof(node), "%d", e->node);
+    argv[n++] = "--node";
+    argv[n++] = node;
+    list_broken(e, broken, sizeof(broken));
+    if (broken[0]) {
+        argv[n++] = "--without";
+        argv[n++] = broken;
+    }
+    argv[n] = NULL;
+    e->started = e->heard = sched_now_ms();
+    int ret = supervisor_start(s->opt.supervisor, (uint32_t)(e - s->engines), argv);
+    if (ret == 0) {
+        e->state = ENGINE_STARTING;
+        return;
+    }
+    log_err(log_i64("node", e->node), log_str("msg", "cannot ask for an engine"),
+            log_str("error", strerror(-ret)));
+    schedule_restart(e);
+}
+
+/* The GPU's number, or -1 for another end. */
+static int broken_gpu(int status)
+{
+    int gpu = WIFEXITED(status) ? WEXITSTATUS(status) - ENGINE_EXIT_GPU : -1;
+
+    return gpu >= 0 && gpu < ENGINE_GPUS_MAX ? gpu : -1;
+}
+
+static void count_broken(struct engine *e, int gpu)
+{
+    if (++e->gpu_faults[gpu] == GPU_FAULTS_MAX)
+        log_err(log_i64("node", e->node), log_i64("gpu", gpu),
+                log_str("msg", "a GPU is set aside: it broke too often; a restart tries it again"));
+}
+
+/* What an engine ended of is the partitions' fault until the contrary is known; not where a GPU broke (`gpu` not -1). */
+static void engine_ended(struct sched *s, struct engine *e, const char *how, int gpu)
+{
+    struct in_flight flights[SCHED_IN_FLIGHT_MAX];
+    size_t len = e->flights_len;
+    char what[320];
+
+    engine_hang_up(e);
+    snprintf(e->last_end, sizeof(e->last_end), "%s", how);
+    memcpy(flights, e->flights, sizeof(flights));
+    e->flights_len = 0;
+    e->pid = 0;
+    memset(&e->status, 0, sizeof(e->status));
+    if (atomic_load(&s->stop)) {
+        e->state = ENGINE_DOWN;
+        e->retry_at = NEVER;
+        for (size_t i = 0; i < len; i++)
+            sched_give_back(s, flights[i].job, flights[i].partition);
+        return;
+    }
+    e->deaths++;
+    schedule_restart(e);
+    log_err(log_i64("node", e->node), log_str("msg", "engine ended"), log_str("how", how),
+            log_u64("in_flight", len), log_i64("restart_ms", e->retry_at - sched_now_ms()));
+    snprintf(what, sizeof(what), "ended: %s", how);
+    engine_tell(s, e, what);
+    snprintf(what, sizeof(what), "the engine ended: %s", how);
+    if (gpu >= 0)
+        count_broken(e, gpu);
+    for (size_t i = 0; i < len; i++) {
+        if (gpu >= 0)
+            sched_give_back(s, flights[i].job, flights[i].partition);
+        else
+            sched_strike_out(s, flights[i].job, flights[i].partition, what);
+    }
+}
+
+void engine_kill(struct sched *s, struct engine *e, const char *why)
+{
+    log_err(log_i64("node", e->node), log_i64("pid", e->pid), log_str("msg", "engine is killed"),
+            log_str("why", why));
+    engine_hang_up(e);
+    e->state = ENGINE_STOPPING;
+    supervisor_kill(s->opt.supervisor, (uint32_t)(e - s->engines), SIGKILL);
+}
+
+static void engine_started(struct sched *s, struct engine *e, const struct supervisor_event *ev)
+{
+    e->pid = ev->pid;
+    e->sock = ev->socket;
+    e->starts++;
+    e->heard = sched_now_ms();
+    /* A full socket means an engine that does not read: better to know than to wait. */
+    if (e->sock < 0 || fcntl(e->sock, F_SETFL, O_NONBLOCK) < 0)
+        engine_kill(s, e, "no socket");
+}
+
+static void on_supervisor_event(struct sched *s, const struct supervisor_event *ev)
+{
+    struct engine *e = ev->slot < s->engines_len ? &s->engines[ev->slot] : NULL;
+    char how[256];
+
+    if (!e)
+        return;
+    switch (ev->type) {
+    case SUPERVISOR_STARTED:
+        engine_started(s, e, ev);
+        break;
+    case SUPERVISOR_REFUSED:
+        snprintf(how, sizeof(how), "%s: cannot be started: %s", s->opt.engine_argv[0],
+                 strerror(-ev->error));
+        engine_ended(s, e, how, -1);
+        break;
+    case SUPERVISOR_ENDED:
+        engine_listen(s, e); /* a result sent just before the end counts */
+        supervisor_describe_status(ev->status, how, sizeof(how));
+        engine_ended(s, e, how, broken_gpu(ev->status));
+        break;
+    }
+}
+
+/* False when the spawner is dead. */
+bool sched_take_supervisor_events(struct sched *s)
+{
+    struct supervisor_event ev;
+    int ret;
+
+    while ((ret = supervisor_next(s->opt.supervisor, &ev)) == 0)
+        on_supervisor_event(s, &ev);
+    return ret == -EAGAIN;
+}
+
+/* ---- partitions in flight ---- */
+
+static struct in_flight *find_flight(struct engine *e, uint64_t job, uint32_t partition)
+{
+    for (size_t i = 0; i < e->flights_len; i++)
+        if (e->flights[i].job == job && e->flights[i].partition == partition)
+            return &e->flights[i];
+    return NULL;
+}
+
+static void drop_flight(struct engine *e, const struct in_flight *f)
+{
+    size_t at = (size_t)(f - e->flights);
+
+    memmove(&e->flights[at], &e->flights[at + 1], (--e->flights_len - at) * sizeof(*f));
+}
+
+/* ---- what engines say ---- */
+
+static void on_hello(struct sched *s, struct engine *e, const struct link_hello *h)
+{
+    struct link_message level = {.type = LINK_LOG_LEVEL,
+                                 .log_level = {(uint32_t)atomic_load(&s->log_level)}};
+
+    e->hello = *h;
+    e->state = ENGINE_READY;
+    engine_say(s, e, &level, -1);
+    for (size_t i = 0; i < e->liars_len; i++)
+        if (engine_is_set_aside(e, e->liars[i].gpu))
+            engine_say_set_aside(s, e, e->liars[i].gpu);
+    log_info(log_i64("node", e->node), log_i64("pid", e->pid), log_str("msg", "engine ready"),
+             log_str("device", h->device), log_u64("threads", h->threads));
+    engine_tell(s, e, "started");
+}
+
+static void on_stage(struct sched *s, struct engine *e, const struct link_stage *m)
+{
+    static const char *const names[] = {"load", "synthesize", "prove"};
+    struct in_flight *f = find_flight(e, m->job, m->partition);
+
+    if (!f)
+        return;
+    if (f->stage != (enum partition_stage)m->stage)
+        log_debug(log_u64("job", m->job), log_u64("partition", m->partition),
+                  log_i64("node", e->node), log_str("stage", names[m->stage]));
+    f->stage = (enum partition_stage)m->stage;
+    f->percent = m->percent;
+    f->begun = true;
+    if (f->stage != PARTITION_LOADING)
+        sched_end_hold(s, f->size);
+    jobs_partition_stage(s->opt.jobs, m->job, m->partition, f->stage, f->percent);
+}
+
+/* A result of a partition that the engine does not have is nobody's. */
+static bool land(struct engine *e, uint64_t job, uint32_t partition, struct in_flight *landed)
+{
+    struct in_flight *f = find_flight(e, job, partition);
+
+    if (!f) {
+        log_warn(log_u64("job", job), log_u64("partition", partition), log_i64("node", e->node),
+                 log_str("msg", "an engine speaks of a partition that it was not given"));
+        return false;
+    }
+    *landed = *f;
+    drop_flight(e, f);
+    return true;
+}
+
+/* A result that names another node than the engine's is made of something else than a proof. */
+static bool is_of_node(struct sched *s, struct engine *e, int node)
+{
+    if (node == e->node)
+        return true;
+    engine_kill(s, e, "it speaks for another node");
+    return false;
+}
+
+/* The engine itself should not open files while it proves. */
+static uint64_t resident_bytes(pid_t pid)
+{
+    unsigned long long total, resident = 0;
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%llu %llu", &total, &resident) != 2)
+        resident = 0;
+    fclose(f);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void take_status(struct engine *e, const struct link_status *st)
+{
+    const int64_t now = sched_now_ms();
+    const uint64_t resident = e->status.resident_bytes;
+
+    e->status = *st;
+    e->status.resident_bytes = resident;
+    if (resident && now < e->look_at)
+        return;
+    e->status.resident_bytes = resident_bytes(e->pid);
+    e->look_at = now + RESIDENT_EVERY_MS;
+}
+
+static void on_message(struct sched *s, struct engine *e, const struct link_message *m)
+{
+    struct in_flight f;
+
+    switch (m->type) {
+    case LINK_HELLO:
+        if (e->state != ENGINE_STARTING)
+            engine_kill(s, e, "it says hello twice");
+        else if (is_of_node(s, e, m->hello.node))
+            on_hello(s, e, &m->hello);
+        break;
+    case LINK_STAGE:
+        on_stage(s, e, &m->stage);
+        break;
+    case LINK_DONE:
+        if (is_of_node(s, e, m->done.report.node) && land(e, m->done.job, m->done.partition, &f))
+            sched_on_done(s, e, &m->done);
+        break;
+    case LINK_FAILED:
+        if (land(e, m->failed.job, m->failed.partition, &f))
+            sched_on_failed(s, e, &f, &m->failed);
+        break;
+    case LINK_WRONG:
+        if (land(e, m->wrong.job, m->wrong.partition, &f))
+            sched_on_wrong(s, e, &m->wrong);
+        break;
+    case LINK_STATUS:
+        take_status(e, &m->status);
+        break;
+    default: /* a message of the front's own kind: an engine that lost its mind */
+        engine_kill(s, e, "it sent a message that only the front may send");
+    }
+}
+
+void engine_listen(struct sched *s, struct engine *e)
+{
+    struct link_message m;
+    int fd;
+
+    while (e->sock >= 0) {
+        int ret = link_receive(e->sock, &m, &fd);
+        if (fd >= 0)
+            close(fd);
+        if (ret == -EAGAIN)
+            return;
+        if (ret == -ENOTCONN) { /* its death will be reported; if it lives, it is of no use */
+            engine_hang_up(e);
+            e->state = ENGINE_STOPPING;
+            supervisor_kill(s->opt.supervisor, (uint32_t)(e - s->engines), SIGKILL);
+            return;
+        }
+        e->heard = sched_now_ms();
+        if (ret < 0)
+            engine_kill(s, e, "it sent a malformed message");
+        else
+            on_message(s, e, &m);
+    }
+}
