@@ -32,6 +32,7 @@
 #include "gpu/backend_cuda.h"
 
 #define STATUS_EVERY_MS 1000
+#define STATUS_PAUSE_MS 50  /* between those that go with results, while there is more to come */
 #define STATUS_BUSY_MS 100 /* likewise, while partitions are here: for who measures (history.h) */
 #define OOM_SCORE "500" /* the kernel should take an engine rather than the front */
 #define GPU_THREADS 4   /* that do a GPU's last additions */
@@ -70,6 +71,7 @@ struct engine {
     struct link_work preparing;          /* the pipeline's thread's: whose parameters are loaded */
     _Atomic(struct pipeline *) pipeline; /* NULL until the builder has made it */
     atomic_int built;                    /* 0: not yet; 1: yes; negative: it cannot be */
+    atomic_llong status_at;              /* when the last one was said */
 };
 
 /* A front that is gone is noticed by the reader. */
@@ -99,6 +101,14 @@ static void __attribute__((noreturn)) leave_for(const struct engine *e, const st
 
 /* ---- what the pipeline says ---- */
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static void say_status(struct engine *e)
 {
     struct link_message m = {.type = LINK_STATUS};
@@ -114,7 +124,18 @@ static void say_status(struct engine *e)
             st->provers[i].gpu = e->gpu_numbers[i];
     }
     params_describe(e->params, m.status.params, sizeof(m.status.params));
+    atomic_store(&e->status_at, now_ms());
     say(&m);
+}
+
+/* With a result. Thousands a second need not have one each, but the last of them. */
+static void say_status_now_and_then(struct engine *e)
+{
+    struct pipeline *pipeline = atomic_load(&e->pipeline);
+
+    if (!pipeline || pipeline_is_idle(pipeline) ||
+        now_ms() - atomic_load(&e->status_at) >= STATUS_PAUSE_MS)
+        say_status(e);
 }
 
 static void say_stage(void *ctx, const struct link_work *w, enum partition_stage stage)
@@ -145,7 +166,7 @@ static void say_done(void *ctx, const struct link_work *w, const uint8_t proof[P
     m.done.course.prover = e->gpu_numbers[course->prover];
     memcpy(m.done.proof, proof, PROOF_BYTES);
     say(&m);
-    say_status(ctx);
+    say_status_now_and_then(ctx);
 }
 
 static void say_failed(void *ctx, const struct link_work *w, int code, const char *text)

@@ -50,7 +50,8 @@ struct entry {
 struct prover {
     struct pipeline *pipeline;
     struct backend *backend;
-    bool starting; /* guarded by the pipeline's lock: one start at a time */
+    bool starting;          /* guarded by the pipeline's lock: one start at a time */
+    pthread_cond_t changed; /* with that lock: there may be something to start */
     pthread_t *threads;
     unsigned threads_len;
     struct node_prover counts; /* guarded by the pipeline's lock */
@@ -65,7 +66,7 @@ struct pipeline {
     size_t entries_len;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t changed; /* for synthesis */
     /* guarded by lock: */
     bool stop;
     struct entry *entries;
@@ -128,7 +129,7 @@ static void clear(struct pipeline *p, struct entry *e)
     if (e->shared)
         e->shared->users--; /* the document stays until its place is wanted */
     e->state = FREE;
-    pthread_cond_broadcast(&p->changed);
+    pthread_cond_signal(&p->changed);
 }
 
 static size_t usable(const struct pipeline *p)
@@ -155,6 +156,14 @@ static struct entry *best(struct pipeline *p, enum flight_stage stage, const str
             found = e;
     }
     return found;
+}
+
+/* One thread of each that could start something. A thread that ends a step looks by itself. */
+static void wake_provers(struct pipeline *p)
+{
+    for (size_t i = 0; i < p->opt.backends_len; i++)
+        if (!p->provers[i].starting && !p->provers[i].counts.set_aside)
+            pthread_cond_signal(&p->provers[i].changed);
 }
 
 static bool any_in_flight(const struct pipeline *p)
@@ -316,7 +325,7 @@ static void synthesize(struct pipeline *p, struct entry *e)
         return;
     }
     move(p, e, FLIGHT_READY);
-    pthread_cond_broadcast(&p->changed);
+    wake_provers(p);
 }
 
 /* Takes the best partition a step further. False when there is nothing to do until something changes. */
@@ -394,7 +403,8 @@ static int start_proof(struct pipeline *p, struct prover *v, struct entry *e, st
     return_slot(e, false);
     enter(p, e, FLIGHT_FINISHING);
     v->counts.finishing++;
-    pthread_cond_broadcast(&p->changed);
+    pthread_cond_signal(&p->changed); /* there is an evaluation part */
+    pthread_cond_signal(&v->changed);
     bool wanted = !e->answered && !p->stop;
     pthread_mutex_unlock(&p->lock);
     if (ret < 0 || wanted)
@@ -478,7 +488,7 @@ static void *prover_main(void *arg)
         if (e)
             prove(p, v, e);
         else
-            pthread_cond_wait(&p->changed, &p->lock);
+            pthread_cond_wait(&v->changed, &p->lock);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -498,7 +508,7 @@ int pipeline_give(struct pipeline *p, const struct link_work *work, size_t avoid
         *e = (struct entry){.work = *work, .fd = fd};
         e->avoid = avoid < p->opt.backends_len ? &p->provers[avoid] : NULL;
         enter(p, e, FLIGHT_WAITING);
-        pthread_cond_broadcast(&p->changed);
+        pthread_cond_signal(&p->changed);
     }
     pthread_mutex_unlock(&p->lock);
     if (e)
@@ -532,7 +542,7 @@ bool pipeline_set_aside(struct pipeline *p, size_t backend)
     pthread_mutex_lock(&p->lock);
     p->provers[backend].counts.set_aside = true;
     size_t left = usable(p);
-    pthread_cond_broadcast(&p->changed); /* others may take now what they avoided */
+    wake_provers(p); /* they may take now what they avoided */
     pthread_mutex_unlock(&p->lock);
     return left > 0;
 }
@@ -678,6 +688,7 @@ static void init_entries(struct pipeline *p)
     for (size_t i = 0; i < p->opt.backends_len; i++) {
         p->provers[i].pipeline = p;
         p->provers[i].backend = p->opt.backends[i];
+        pthread_cond_init(&p->provers[i].changed, NULL);
         p->entries_len += tickets(p->opt.backends[i]);
     }
     p->entries = calloc(p->entries_len, sizeof(*p->entries));
@@ -712,7 +723,9 @@ static void join_threads(struct pipeline *p)
 {
     pthread_mutex_lock(&p->lock);
     p->stop = true;
-    pthread_cond_broadcast(&p->changed);
+    pthread_cond_signal(&p->changed);
+    for (size_t i = 0; i < p->opt.backends_len; i++)
+        pthread_cond_broadcast(&p->provers[i].changed);
     pthread_mutex_unlock(&p->lock);
     if (p->synthesis_started)
         pthread_join(p->synthesis, NULL);
@@ -731,8 +744,10 @@ void pipeline_destroy(struct pipeline *p)
             clear(p, &p->entries[i]);
     for (size_t i = 0; p->documents && i <= p->entries_len; i++)
         document_destroy(p->documents[i].document);
-    for (size_t i = 0; i < p->opt.backends_len; i++)
+    for (size_t i = 0; i < p->opt.backends_len; i++) {
         free(p->provers[i].threads);
+        pthread_cond_destroy(&p->provers[i].changed);
+    }
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
     free(p->documents);

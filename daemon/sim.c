@@ -252,6 +252,8 @@ static void sleep_ms(double ms)
 {
     struct timespec t = {.tv_sec = (time_t)(ms / 1e3), .tv_nsec = (long)(fmod(ms, 1e3) * 1e6)};
 
+    if (ms <= 0) /* which the kernel would make some 50 us of */
+        return;
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
         ;
 }
