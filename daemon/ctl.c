@@ -11,6 +11,7 @@
 
 #define DEFAULT_MOUNT "/proof"
 #define MAX_THREADS 4096
+#define MAX_COUNT 100000
 
 static const struct ctl_command commands[] = {
     {"setup", "SIZE", "make the insecure development parameters of a sector size",
@@ -64,6 +65,13 @@ static const struct ctl_command commands[] = {
      "seconds on a\n"
      "terminal, until it is interrupted; else once.\n",
      "shown", NULL, "no service", CTL_MOUNT | CTL_ONCE, 0, 0, ctl_top},
+    {"bench", "", "measure the service: hand it documents, time their proofs",
+     "A line for each proof, then throughput, spread, memory, permits and provers as the service has sampled them, and\n"
+     "a waterfall of the partitions. Documents that are equal are one computation, so variants of FILE are made: they\n"
+     "differ in the ticket, which no proof depends on. The jobs are removed at the end.\n",
+     "all proved", "a document was refused, or a job failed", "no service, no FILE, interrupted",
+     CTL_MOUNT | CTL_C1 | CTL_COUNT | CTL_CONCURRENCY | CTL_SAME | CTL_DISTINCT | CTL_SVG | CTL_JSON,
+     0, 0, ctl_bench},
 };
 
 static const struct {
@@ -83,6 +91,12 @@ static const struct {
     {"--name", CTL_NAME, "NAME", "name of the job [that of FILE]"},
     {"--wait", CTL_WAIT, NULL, "wait until the job has ended"},
     {"--once", CTL_ONCE, NULL, "once, on a terminal too"},
+    {"--c1", CTL_C1, "FILE", "a document to be proved; several are taken in turn"},
+    {"--count", CTL_COUNT, "N", "so many proofs [10]"},
+    {"--concurrency", CTL_CONCURRENCY, "N", "so many at a time [all]"},
+    {"--distinct", CTL_DISTINCT, NULL, "each is a computation of its own [this]"},
+    {"--same", CTL_SAME, NULL, "FILE as it is each time: what repeated documents cost"},
+    {"--svg", CTL_SVG, "FILE", "the waterfall as a picture"},
     {"--threads", CTL_THREADS, "N", "threads that work [one for each CPU]"},
     {"--json", CTL_JSON, NULL, "answer in JSON, an object a line; errors too: {\"error\":...}"},
 };
@@ -122,10 +136,20 @@ static void print_help(const struct ctl_command *c)
     printf(";\n2 %s, or wrong usage.\n", c->cannot);
 }
 
-static int set_option(struct ctl_args *args, enum ctl_option_bit bit, const char *value)
+static int set_number(unsigned *out, const char *name, const char *value, unsigned long most)
 {
     char *end;
 
+    errno = 0;
+    unsigned long n = strtoul(value, &end, 10);
+    if (errno || *end || end == value || *value == '-' || n < 1 || n > most)
+        return ctl_fail(-EINVAL, "%s: '%s' is not a number from 1 to %lu", name, value, most);
+    *out = (unsigned)n;
+    return 0;
+}
+
+static int set_option(struct ctl_args *args, enum ctl_option_bit bit, const char *value)
+{
     switch (bit) {
     case CTL_PARAMS:
     case CTL_PARAMS_TO:
@@ -149,14 +173,26 @@ static int set_option(struct ctl_args *args, enum ctl_option_bit bit, const char
     case CTL_WAIT:
         args->wait = true;
         return 0;
-    case CTL_THREADS:
-        errno = 0;
-        unsigned long n = strtoul(value, &end, 10);
-        if (errno || *end || end == value || *value == '-' || n < 1 || n > MAX_THREADS)
-            return ctl_fail(-EINVAL, "--threads: '%s' is not a number from 1 to %d", value,
-                            MAX_THREADS);
-        args->threads = (unsigned)n;
+    case CTL_SAME:
+        args->same = true;
         return 0;
+    case CTL_DISTINCT:
+        args->distinct = true;
+        return 0;
+    case CTL_SVG:
+        args->svg = value;
+        return 0;
+    case CTL_C1:
+        if (args->c1_len == CTL_C1_MAX)
+            return ctl_fail(-EINVAL, "--c1: more than %d", CTL_C1_MAX);
+        args->c1[args->c1_len++] = value;
+        return 0;
+    case CTL_COUNT:
+        return set_number(&args->count, "--count", value, MAX_COUNT);
+    case CTL_CONCURRENCY:
+        return set_number(&args->concurrency, "--concurrency", value, MAX_COUNT);
+    case CTL_THREADS:
+        return set_number(&args->threads, "--threads", value, MAX_THREADS);
     }
     return -EINVAL;
 }

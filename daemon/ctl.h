@@ -20,10 +20,15 @@
  * CANNOT is none, because of wrong usage or something that is missing. */
 enum ctl_exit { CTL_OK = 0, CTL_NO = 1, CTL_CANNOT = 2 };
 
+#define CTL_C1_MAX 64 /* of --c1 */
+
 struct ctl_args {
     const char *params, *mount, *output, *name; /* NULL: not given, but mount */
-    unsigned threads;
-    bool json, wait, once;
+    const char *svg;
+    const char *c1[CTL_C1_MAX];
+    size_t c1_len;
+    unsigned threads, count, concurrency;
+    bool json, wait, once, same, distinct;
     const char *const *operands;
     size_t operands_len;
 };
@@ -37,8 +42,14 @@ enum ctl_option_bit {
     CTL_THREADS = 1 << 4,
     CTL_JSON = 1 << 5,
     CTL_WAIT = 1 << 6,
+    CTL_PARAMS_TO = 1 << 7, /* --params of setup */
     CTL_ONCE = 1 << 8,
-    CTL_PARAMS_TO = 1 << 7 /* --params of setup */
+    CTL_COUNT = 1 << 9,
+    CTL_CONCURRENCY = 1 << 10,
+    CTL_C1 = 1 << 11,
+    CTL_SAME = 1 << 12,
+    CTL_DISTINCT = 1 << 13,
+    CTL_SVG = 1 << 14
 };
 
 struct ctl_command {
@@ -62,6 +73,7 @@ int ctl_wait(const struct ctl_args *args);
 int ctl_status(const struct ctl_args *args);
 int ctl_cancel(const struct ctl_args *args);
 int ctl_top(const struct ctl_args *args);
+int ctl_bench(const struct ctl_args *args);
 
 /* Says why there is no answer: "proofctl: ..." on standard error, or after ctl_say_in_json {"error":"..."} on standard output.
  * Returns `code`, so that failing is one line. */

@@ -19,7 +19,7 @@ check() { # name wanted found
 
 # Options as a manual has them in its list, `.It Fl -name`; `.It Fl o` is -o.
 manual_options() { sed -nE 's/^\.It Fl ([^ ]+).*/-\1/p' "$1" | sort -u; }
-help_options() { sed -nE 's/^ +(--?[a-z][a-z-]*)( .*|$)/\1/p' | sort -u; }
+help_options() { sed -nE 's/^ +(--?[a-z][a-z0-9-]*)( .*|$)/\1/p' | sort -u; }
 
 check "proofd.8 and proofd --help" "$("$build/proofd" --help | help_options)" "$(manual_options doc/man/proofd.8)"
 : >"$tmp/empty"
