@@ -30,7 +30,7 @@ BLST_LIB := $(BUILD)/blst/libblst.a
 
 OUR_CFLAGS = -std=c11 -O2 -g $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
 	-D_GNU_SOURCE -DFUSE_USE_VERSION=312 -DPROOFD_LIBDIR=\"$(PREFIX)/lib/proofd\" -pthread $(PKG_CFLAGS) -MMD -MP
-# C++ only where CUDA is near: the tests of code that host and device share.
+# C++ only where it must be: near CUDA, in the tests of code that host and device share, and near gRPC.
 OUR_CXXFLAGS = -std=c++17 -O2 -g $(BASELINE) $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(SANFLAGS) \
 	-I. -isystem $(BLST)/bindings -D_GNU_SOURCE -pthread $(PKG_CFLAGS) -MMD -MP
 LIBS = $(BLST_LIB) $(PKG_LIBS) -lpthread -lm
@@ -60,6 +60,15 @@ LIB := $(BUILD)/libproofd.a
 PROGRAMS := $(if $(wildcard daemon/main.c),$(BUILD)/proofd) \
 	$(if $(wildcard daemon/engine.c),$(BUILD)/proofd-engine) \
 	$(if $(wildcard daemon/ctl.c),$(BUILD)/proofctl)
+
+# The interface for Curio: built where Debian's gRPC is, and without sanitizers unless GRPC names its plugin. GRPC= leaves it out.
+GRPC ?= $(if $(CROSS)$(SAN),,$(shell $(PKG_CONFIG) --exists grpc++ protobuf 2>/dev/null && command -v grpc_cpp_plugin))
+GRPC_PROGRAM := $(if $(GRPC),$(BUILD)/proofd-grpc)
+GRPC_GEN := $(BUILD)/generated
+GRPC_OBJS := $(patsubst %.cc,$(BUILD)/%.o,$(wildcard daemon/grpc/*.cc)) $(patsubst %.c,$(BUILD)/%.o,$(wildcard daemon/grpc/*.c)) \
+	$(GRPC_GEN)/proofd.pb.o $(GRPC_GEN)/proofd.grpc.pb.o
+GRPC_LIBS = -Wl,--no-as-needed -lgrpc++_reflection -Wl,--as-needed \
+	-lgrpc++ -lgrpc -lgpr -lprotobuf -labsl_synchronization
 TEST_LIB_SRCS := $(wildcard tests/lib/*.c)
 TEST_LIB := $(BUILD)/libtest.a
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c)) \
@@ -69,12 +78,12 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c doc/examples/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
+.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-grpc check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 # Where nvcc is, the CUDA object too; NVCC= leaves it out.
-all: $(PROGRAMS) $(CUDA_LIB)
+all: $(PROGRAMS) $(CUDA_LIB) $(GRPC_PROGRAM)
 
 cuda: $(CUDA_LIB)
 
@@ -132,6 +141,24 @@ $(BUILD)/proofd-engine: $(BUILD)/daemon/engine.o $(LIB) $(BLST_LIB)
 $(BUILD)/proofctl: $(BUILD)/daemon/ctl.o $(LIB) $(BLST_LIB)
 	$(say)
 	$(link) $(LIBS)
+
+# No exceptions of ours; headers of gRPC and protobuf are others'.
+$(BUILD)/daemon/grpc/%.o $(GRPC_GEN)/%.o: OUR_CXXFLAGS += -fno-exceptions -isystem $(BUILD)
+$(BUILD)/daemon/grpc/service.o: $(GRPC_GEN)/proofd.grpc.pb.cc
+
+$(GRPC_GEN)/proofd.grpc.pb.cc $(GRPC_GEN)/proofd.pb.cc $(GRPC_GEN)/proofd.pb.h &: daemon/grpc/proofd.proto
+	@mkdir -p $(GRPC_GEN)
+	@$(if $(Q),echo "  PROTO $<")
+	$(Q)protoc -Idaemon/grpc --cpp_out=$(GRPC_GEN) --grpc_out=$(GRPC_GEN) --plugin=protoc-gen-grpc=$(GRPC) $<
+
+$(GRPC_GEN)/%.o: $(GRPC_GEN)/%.cc
+	@$(if $(Q),echo "  CXX   $<")
+	$(Q)$(CXX) -std=c++17 -O2 -fno-exceptions $(SANFLAGS) -isystem $(GRPC_GEN) -pthread $(CXXFLAGS) -w -c $< -o $@
+
+$(BUILD)/proofd-grpc: LINKER = $(CXX)
+$(BUILD)/proofd-grpc: $(GRPC_OBJS) $(LIB) $(BLST_LIB)
+	$(say)
+	$(link) $(GRPC_LIBS) $(LIBS)
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 	$(say)
@@ -204,7 +231,7 @@ PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 check:
 	@tests/lib/packages.sh check
 	@$(MAKE) --no-print-directory $(PARALLEL) all unit-tests system-helpers
-	@BUILD=$(BUILD) tests/run.sh unit system
+	@BUILD=$(BUILD) tests/run.sh unit system grpc
 
 # On a machine with a GPU; elsewhere each test says so and is skipped.
 gpu-tests: $(GPU_TESTS)
@@ -231,6 +258,9 @@ check-unit: unit-tests
 
 check-system: all system-helpers
 	@BUILD=$(BUILD) tests/run.sh system
+
+check-grpc: all system-helpers
+	@BUILD=$(BUILD) tests/run.sh grpc
 
 # The mount with every tool of doc/filesystem.md, and what files do on it.
 check-files:
@@ -264,7 +294,7 @@ bench-pipeline: $(BUILD)/proofd-engine $(BUILD)/tests/bench/bench_pipeline
 	@BUILD=$(BUILD) $(BUILD)/tests/bench/bench_pipeline
 
 # Each file by itself, with the flags it is built with: make -j2 lint, and only what has changed.
-LINT := $(patsubst %.c,$(BUILD)/lint/%.o,$(LIB_SRCS) $(PROGRAM_SRCS))
+LINT := $(patsubst %.c,$(BUILD)/lint/%.o,$(LIB_SRCS) $(PROGRAM_SRCS) $(wildcard daemon/grpc/*.c))
 TIDY_CHECKS := -*,clang-analyzer-*,bugprone-*,performance-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,-bugprone-implicit-widening-of-multiplication-result,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling
 
 lint: $(LINT)
@@ -313,7 +343,7 @@ check-deb: deb
 
 format:
 	clang-format -i $(wildcard numa/*.[ch] numa/circuit/*.[ch] gpu/*.[ch] gpu/cpu/*.[ch] daemon/*.[ch] \
-		fuse/*.[ch] tests/*/*.[ch])
+		daemon/grpc/*.[ch] daemon/grpc/*.cc fuse/*.[ch] tests/*/*.[ch])
 
 clean:
 	rm -rf $(BUILD)

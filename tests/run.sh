@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs tests and sums them up. A test program speaks the plain line 'N passed, N failed, N skipped' itself, or is a Check
 # program (its closing line is read), or counts as one test by its exit status; 77 skips, and its last line says what the
-# machine lacks. Usage: run.sh unit|gpu|system|files ...
+# machine lacks. Usage: run.sh unit|gpu|system|files|grpc ...
 # ONLY="word word": what has one of the words in its name. TESTS_AT_ONCE=1: one after another.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -142,6 +142,11 @@ for kind in "$@"; do
     system | files)
         for t in tests/"$kind"/test_*.sh; do
             [ -f "$t" ] && run "$kind/$(basename "$t" .sh)" bash "$t"
+        done
+        ;;
+    grpc) # with Debian's Python, whose grpc it is
+        for t in tests/grpc/test_*.py; do
+            [ -f "$t" ] && run "grpc/$(basename "$t" .py)" /usr/bin/python3 -B "$t"
         done
         ;;
     esac

@@ -1,0 +1,525 @@
+#include "daemon/grpc/jobs.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <unistd.h>
+
+#include "daemon/grpc/log_line.h"
+#include "daemon/grpc/names.h"
+#include "daemon/grpc/report.h"
+
+using grpc::Status;
+using grpc::StatusCode;
+
+static const char temporary_prefix[] = ".grpc-upload-";
+static const size_t proof_max = 1 << 20, report_max = 1 << 20, error_max = 64 << 10;
+static const size_t piece_max = 1 << 20; /* of a write: the largest of the mount */
+static const int step_ms = 100; /* how often a wait looks whether its caller is still there */
+static const int look_again_ms = 5000;      /* should an event have been lost */
+static const int proof_is_taken_ms = 10000; /* a proof that has not come so long after "done" */
+
+static int64_t now_ms()
+{
+    using namespace std::chrono;
+    return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+static void pause_a_step()
+{
+    std::this_thread::sleep_for(std::chrono::milliseconds(step_ms));
+}
+
+/* What an errno of the mount means to a caller; `why` is the text of NAME.error, where there is one. */
+static Status status_of(int error, const std::string &why)
+{
+    std::string text = why.empty() ? strerror(-error) : why;
+
+    switch (error) {
+    case -EBADMSG:
+    case -EFBIG:
+        return Status(StatusCode::INVALID_ARGUMENT, text);
+    case -EINVAL: /* well formed, and nothing that this version proves */
+        return Status(StatusCode::UNIMPLEMENTED, text);
+    case -EOPNOTSUPP:
+        return Status(StatusCode::FAILED_PRECONDITION, text);
+    case -ENOSPC:
+    case -EDQUOT:
+    case -EAGAIN:
+    case -ENOMEM:
+        return Status(StatusCode::RESOURCE_EXHAUSTED, text);
+    case -EACCES:
+    case -EPERM:
+        return Status(StatusCode::PERMISSION_DENIED, text);
+    default:
+        return Status(is_gone(error) ? StatusCode::UNAVAILABLE : StatusCode::INTERNAL, text);
+    }
+}
+
+static Status impatient(const Patience &patience, const char *what)
+{
+    if (patience.gone())
+        return Status(StatusCode::CANCELLED, "the caller is gone");
+    return Status(StatusCode::RESOURCE_EXHAUSTED, what);
+}
+
+static std::string first_line(const std::string &text)
+{
+    return text.substr(0, text.find('\n'));
+}
+
+/* ---- turns ---- */
+
+class Jobs::Turn
+{
+  public:
+    Turn(Jobs *jobs, const std::string &name) : jobs_(jobs), name_(name) {}
+    /* False when patience ends first. */
+    bool take(const Patience &patience)
+    {
+        std::unique_lock<std::mutex> guard(jobs_->lock_);
+        while (!(mine_ = jobs_->submitting_.insert(name_).second)) {
+            if (patience.over())
+                return false;
+            jobs_->freed_.wait_for(guard, std::chrono::milliseconds(step_ms));
+        }
+        return true;
+    }
+    ~Turn()
+    {
+        if (!mine_)
+            return;
+        std::lock_guard<std::mutex> guard(jobs_->lock_);
+        jobs_->submitting_.erase(name_);
+        jobs_->freed_.notify_all();
+    }
+
+  private:
+    Jobs *jobs_;
+    std::string name_;
+    bool mine_ = false;
+};
+
+/* ---- submit ---- */
+
+struct FactsDeleter {
+    void operator()(facts_reader *r) const
+    {
+        facts_destroy(r);
+    }
+};
+using FactsReader = std::unique_ptr<facts_reader, FactsDeleter>;
+
+static FactsReader make_reader()
+{
+    facts_reader *r = nullptr;
+
+    return FactsReader(facts_create(&r) == 0 ? r : nullptr);
+}
+
+static int write_full(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, bytes, len);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0) {
+            bytes += n;
+            len -= static_cast<size_t>(n);
+        }
+    }
+    return 0;
+}
+
+/* Pieces off the wire are small; the mount is written in large ones. */
+class Writer
+{
+  public:
+    explicit Writer(int fd) : fd_(fd)
+    {
+        buffer_.reserve(piece_max);
+    }
+    int put(const void *bytes, size_t len)
+    {
+        const char *at = static_cast<const char *>(bytes);
+        int ret = 0;
+
+        while (ret == 0 && len > 0) {
+            size_t n = std::min(len, piece_max - buffer_.size());
+            buffer_.append(at, n);
+            at += n;
+            len -= n;
+            if (buffer_.size() == piece_max)
+                ret = flush();
+        }
+        return ret;
+    }
+    int flush()
+    {
+        int ret = write_full(fd_, buffer_.data(), buffer_.size());
+
+        buffer_.clear();
+        return ret;
+    }
+
+  private:
+    int fd_;
+    std::string buffer_;
+};
+
+/* The document's facts, and nothing else. */
+static int read_facts(const Message &message, facts *out, errmsg *err)
+{
+    FactsReader reader = make_reader();
+    int ret = reader ? 0 : -ENOMEM;
+
+    for (const Message::Piece &piece : message.document()) {
+        if (ret == 0)
+            ret = facts_feed(reader.get(), piece.bytes, piece.len, err);
+    }
+    return ret == 0 ? facts_finish(reader.get(), out, err) : ret;
+}
+
+static int check_request(const Submission &s, const facts &facts, Status *status)
+{
+    errmsg err = {""};
+
+    if (s.sector_size && !facts.test && s.sector_size != facts.sector_bytes) {
+        *status = Status(StatusCode::INVALID_ARGUMENT,
+                         "sector_size is " + std::to_string(s.sector_size) +
+                             ", that of the document " + std::to_string(facts.sector_bytes));
+        return -EINVAL;
+    }
+    int ret = facts_check_sector(&facts, s.miner_id, s.sector_number, &err);
+    if (ret < 0)
+        *status = Status(StatusCode::INVALID_ARGUMENT, err.text);
+    return ret;
+}
+
+/* The mount would take a temporary name in any case: its places are the queue's. */
+int Jobs::wait_for_place(const Attempt &a, Status *status)
+{
+    uint64_t left = 0;
+    int ret;
+
+    while ((ret = mount_.places_left(&left)) == 0 && left == 0) {
+        if (a.patience->over()) {
+            *status = impatient(*a.patience, "the queue is full");
+            return -EAGAIN;
+        }
+        pause_a_step();
+    }
+    return ret;
+}
+
+/* To the mount and to the reader of facts, each on a thread of its own: the service reads along, too, and one would wait for the other. The
+ * verdict of the mount comes first, for its text is the one that NAME.error has. */
+int Jobs::write_document(const Attempt &a, facts *out, Status *status)
+{
+    errmsg err = {""};
+    int fd, read = 0;
+
+    while ((fd = mount_.create(a.temporary)) == -EAGAIN) {
+        if (a.patience->over()) {
+            *status = impatient(*a.patience, "too many files are being received");
+            return -EAGAIN;
+        }
+        pause_a_step();
+    }
+    if (fd < 0)
+        return fd;
+    std::thread reader([&] { read = read_facts(*a.message, out, &err); });
+    Writer writer(fd);
+    int ret = 0;
+    for (const Message::Piece &piece : a.message->document()) {
+        if (ret == 0)
+            ret = writer.put(piece.bytes, piece.len);
+    }
+    if (ret == 0)
+        ret = writer.flush();
+    int closed = close(fd) < 0 ? -errno : 0;
+    reader.join();
+    ret = ret < 0 ? ret : closed;
+    if (ret == 0 && read < 0)
+        *status = status_of(read, err.text);
+    return ret < 0 ? ret : read;
+}
+
+int Jobs::upload(const Attempt &a, Status *status)
+{
+    facts facts;
+    int ret = wait_for_place(a, status);
+
+    if (ret < 0)
+        return ret;
+    ret = write_document(a, &facts, status);
+    if (ret == 0)
+        ret = check_request(a.message->submission(), facts, status);
+    if (ret == 0)
+        ret = mount_.rename(a.temporary, a.name);
+    if (ret == -EBUSY) { /* somebody else's of this name, in between: the next attempt finds it */
+        mount_.remove(a.temporary);
+        return -EBUSY;
+    }
+    if (ret < 0 && status->ok() && !is_gone(ret)) {
+        std::string why;
+        mount_.read_of_job(a.temporary, ".error", error_max, &why);
+        *status = status_of(ret, first_line(why));
+    }
+    if (ret < 0)
+        mount_.remove(a.temporary);
+    return ret;
+}
+
+/* Of a file that is there already, in whatever wrapping. */
+int Jobs::content_of_file(const std::string &name, uint8_t content_id[32])
+{
+    std::string buffer(piece_max, '\0');
+    FactsReader reader = make_reader();
+    facts facts;
+    ssize_t n = 0;
+    int fd = mount_.open_document(name);
+
+    if (fd < 0)
+        return fd;
+    int ret = reader ? 0 : -ENOMEM;
+    while (ret == 0 && (n = read(fd, &buffer[0], buffer.size())) != 0) {
+        if (n > 0)
+            ret = facts_feed(reader.get(), buffer.data(), static_cast<size_t>(n), nullptr);
+        else if (errno != EINTR)
+            ret = -errno;
+    }
+    close(fd);
+    if (ret == 0)
+        ret = facts_finish(reader.get(), &facts, nullptr);
+    if (ret == 0)
+        memcpy(content_id, facts.content_id, sizeof(facts.content_id));
+    return ret;
+}
+
+/* Whether the job that is there is of this content. */
+int Jobs::is_same(const Attempt &a, const JobView &view, const facts &facts, bool *same)
+{
+    uint8_t content_id[sizeof(facts.content_id)];
+    std::string json;
+    int ret;
+
+    if (view.state == JobState::DONE) {
+        ret = mount_.read_of_job(a.name, ".report", report_max, &json);
+        std::string found = report_read(json).content_sha256;
+        if (ret == 0 && (found.size() != 2 * sizeof(content_id) ||
+                         hex_decode(content_id, found.c_str(), sizeof(content_id)) < 0))
+            ret = -EBADMSG;
+    } else {
+        ret = content_of_file(a.name, content_id);
+    }
+    if (ret == 0)
+        *same = memcmp(content_id, facts.content_id, sizeof(content_id)) == 0;
+    return ret;
+}
+
+/* -EAGAIN without a status: it has changed meanwhile, look again. */
+int Jobs::join_or_upload(const Attempt &a, const JobView &view, Status *status)
+{
+    bool same = false, ended = view.state == JobState::DONE;
+    errmsg err = {""};
+    facts facts;
+    int ret = read_facts(*a.message, &facts, &err);
+
+    if (ret < 0) {
+        *status = status_of(ret, err.text);
+        return ret;
+    }
+    ret = check_request(a.message->submission(), facts, status);
+    if (ret < 0)
+        return ret;
+    ret = is_same(a, view, facts, &same);
+    if (ret == -ENOENT)
+        return -EBUSY;
+    if (ret < 0)
+        return ret;
+    if (same)
+        return 0;
+    if (ended)
+        return upload(a, status);
+    *status = Status(StatusCode::ALREADY_EXISTS,
+                     "a request of this id and of another content has not ended");
+    return -EEXIST;
+}
+
+/* Once. -EBUSY: what was there has changed meanwhile; -ENOTCONN and the like: the service went away. Any other failure has *status. */
+int Jobs::attempt(const Attempt &a, Status *status)
+{
+    JobView view;
+    int ret = mount_.look(a.name, &view);
+
+    if (ret < 0)
+        return ret;
+    /* What has failed is worth another try: who asks again wants one. */
+    if (view.state == JobState::ABSENT || view.state == JobState::FAILED)
+        return upload(a, status);
+    return join_or_upload(a, view, status);
+}
+
+/* The name is a job's by now, so this is too late by the blink of an eye at most. */
+void Jobs::prioritize(const Attempt &a) const
+{
+    static const char *const names[] = {"normal", "low", "normal", "high", "critical"};
+    uint64_t wanted = a.message->submission().priority;
+    std::string now, file = "jobs/" + a.name + ".priority";
+
+    if (wanted >= sizeof(names) / sizeof(names[0]) || mount_.read(file, 64, &now) < 0 ||
+        first_line(now) == names[wanted])
+        return;
+    int ret = mount_.write(file, std::string(names[wanted]) + "\n");
+    if (ret == -EPERM && wanted == 4)
+        ret = mount_.write(file,
+                           "high\n"); /* critical is for a group that the service was not told of */
+    if (ret < 0)
+        log_line(LINE_WARN, {{"job", a.name.c_str()},
+                             {"msg", "cannot set the priority"},
+                             {"error", strerror(-ret)}});
+}
+
+static std::string temporary_name()
+{
+    static std::atomic<uint64_t> count{0};
+
+    return temporary_prefix + std::to_string(getpid()) + "-" + std::to_string(count++);
+}
+
+Status Jobs::submit(const std::string &id, const Message &message, const Patience &patience)
+{
+    const std::string name = job_name_of(id);
+    Turn turn(this, name);
+    Status status;
+    int ret;
+
+    if (!turn.take(patience))
+        return impatient(patience, "another request of this id is being received");
+    for (;;) {
+        const Attempt a = {name, temporary_name(), &message, &patience};
+        ret = attempt(a, &status);
+        if (ret == 0)
+            prioritize(a);
+        if ((ret != -EBUSY && !is_gone(ret)) || !status.ok())
+            break;
+        if (patience.over())
+            return impatient(patience, ret == -EBUSY ? "a job of this id comes and goes"
+                                                     : "proofd is not there");
+        pause_a_step();
+    }
+    return ret < 0 && status.ok() ? status_of(ret, "") : status;
+}
+
+/* ---- wait ---- */
+
+/* 0; -EAGAIN: not yet, or no more. */
+int Jobs::read_outcome(const std::string &name, const JobView &view, Outcome *out)
+{
+    std::string json;
+    int ret;
+
+    if (view.state == JobState::FAILED) {
+        out->end = Outcome::FAILED;
+        ret = mount_.read_of_job(name, ".error", error_max, &out->error);
+        out->error = first_line(out->error);
+        mount_.read_of_job(name, ".report", report_max, &json);
+    } else {
+        out->end = Outcome::DONE;
+        ret = mount_.read_of_job(name, ".proof.bin", proof_max, &out->proof);
+        if (ret == 0)
+            ret = mount_.read_of_job(name, ".report", report_max, &json);
+    }
+    if (ret < 0)
+        return -EAGAIN;
+    Report report = report_read(json);
+    out->queue_wait_ms = static_cast<uint64_t>(report.waited_ms);
+    out->srs_load_ms = static_cast<uint64_t>(report.params_ms);
+    out->synthesis_ms = static_cast<uint64_t>(report.synthesis_ms);
+    out->gpu_compute_ms = static_cast<uint64_t>(report.prove_ms);
+    out->total_ms = static_cast<uint64_t>(report.waited_ms + report.ran_ms);
+    return 0;
+}
+
+/* A mount that is away is waited for: the job is in its store. */
+Status Jobs::await(const std::string &id, const Patience &patience, Outcome *out)
+{
+    const std::string name = job_name_of(id);
+    Watch::Waiter waiter(watch_, name);
+    int64_t publishing_since = now_ms();
+    bool was_there = false;
+
+    for (;;) {
+        JobView view;
+        int ret = mount_.look(name, &view);
+        bool ended = view.state == JobState::DONE || view.state == JobState::FAILED;
+
+        if (ret < 0 && !is_gone(ret))
+            return status_of(ret, "");
+        if (ret == 0 && view.state == JobState::ABSENT && !was_there)
+            return Status(StatusCode::NOT_FOUND, "no such job");
+        if (ret == 0 && view.state == JobState::ABSENT) {
+            out->end = Outcome::CANCELLED;
+            out->error = "the job was removed";
+            return Status::OK;
+        }
+        was_there |= ret == 0;
+        if (ret == 0 && ended && read_outcome(name, view, out) == 0)
+            return Status::OK;
+        if (view.state != JobState::PUBLISHING)
+            publishing_since = now_ms();
+        else if (now_ms() - publishing_since > proof_is_taken_ms)
+            return Status(StatusCode::NOT_FOUND,
+                          "the job is done, but somebody has taken its proof away");
+
+        int64_t look_at = now_ms() + (ended ? step_ms : look_again_ms);
+        while (now_ms() < look_at) {
+            if (patience.over()) {
+                out->end = Outcome::TIMEOUT;
+                return Status::OK;
+            }
+            if (waiter.wait(step_ms))
+                break;
+        }
+    }
+}
+
+/* ---- cancel ---- */
+
+Status Jobs::cancel(const std::string &id, bool *was_running)
+{
+    const std::string name = job_name_of(id);
+    JobView view;
+    int ret = mount_.look(name, &view);
+
+    *was_running = false;
+    /* Removing a job that has ended would forget its proof. */
+    if (ret == 0 && view.state == JobState::UNFINISHED)
+        ret = mount_.remove(name);
+    else if (ret == 0)
+        return Status::OK;
+    *was_running = ret == 0;
+    return ret < 0 && ret != -ENOENT ? status_of(ret, "") : Status::OK;
+}
+
+/* ---- what a dead instance has left ---- */
+
+void Jobs::tidy() const
+{
+    std::vector<std::string> files;
+    const std::string prefix = temporary_prefix;
+    int pid;
+
+    if (mount_.list("jobs", &files) < 0)
+        return;
+    for (const std::string &file : files) {
+        if (file.rfind(prefix, 0) == 0 && sscanf(file.c_str() + prefix.size(), "%d-", &pid) == 1 &&
+            kill(pid, 0) < 0 && errno == ESRCH)
+            mount_.remove(file);
+    }
+}

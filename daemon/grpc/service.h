@@ -1,0 +1,18 @@
+/*
+ * The service cuzk.v1.ProvingEngine: eight methods over jobs and state of a mount.
+ *
+ * Made and ended by main(); its methods are called by gRPC's threads.
+ */
+#ifndef GRPC_SERVICE_H
+#define GRPC_SERVICE_H
+
+#include <grpcpp/impl/service_type.h>
+#include <memory>
+
+#include "daemon/grpc/jobs.h"
+#include "daemon/grpc/mount.h"
+
+/* `uploads`: how many documents may be in memory at once. All is borrowed. */
+std::unique_ptr<grpc::Service> service_create(const Mount &mount, Jobs *jobs, uint64_t uploads);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * What the service shows of itself, read from the files of the mount when it is asked for.
+ *
+ * Any thread.
+ */
+#ifndef GRPC_STATE_H
+#define GRPC_STATE_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/grpc/mount.h"
+
+struct GpuState {
+    uint32_t ordinal;
+    std::string name;
+    uint64_t memory_bytes = 0, memory_free_bytes = 0; /* 0: not known */
+    std::string job; /* a name in jobs/, empty where it does nothing */
+};
+
+struct ParamsState {
+    std::string circuit_id;
+    bool on_gpu = false, in_memory = false;
+    uint64_t bytes = 0;
+    uint32_t holders = 0; /* engines that have them */
+};
+
+struct ServiceState {
+    std::vector<GpuState> gpus;
+    std::vector<ParamsState> params;
+    uint32_t pending = 0, in_progress = 0;
+    uint64_t done = 0, failed = 0, uptime_s = 0;
+    uint64_t memory_bytes = 0, memory_limit_bytes = 0; /* for proofs */
+};
+
+/* 0 or a negative errno. */
+int state_read(const Mount &mount, ServiceState *out);
+
+/* The sector size of a circuit of PoRep, as files of the mount have it: "porep-32g" is 32GiB. Empty: no such circuit. */
+std::string size_of_circuit(const std::string &circuit_id);
+
+#endif
