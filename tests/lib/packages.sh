@@ -7,7 +7,7 @@ build="gcc libc6-dev make pkg-config libfuse3-dev libnuma-dev libssl-dev libzstd
 # What proofd-grpc is built with; the rest does without.
 grpc="libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc"
 demo="fuse3 inotify-tools"
-check="g++ check fuse3 inotify-tools zstd gzip xz-utils rsync python3 jq procps psmisc attr systemd strace $grpc python3-grpcio python3-protobuf"
+check="g++ check fuse3 inotify-tools zstd gzip xz-utils rsync python3 jq procps psmisc attr systemd strace $grpc python3-grpcio python3-protobuf openssl"
 # Every tool of doc/filesystem.md.
 files="$check util-linux tar findutils grep sed less vim nano curl wget openssh-client openssh-sftp-server entr lsof"
 deb="debhelper lintian"
