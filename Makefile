@@ -166,6 +166,9 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 
 # Lets memory run out in the code that is tested.
 $(BUILD)/tests/unit/test_upload: LDFLAGS += -Wl,--wrap=calloc
+# Fill a node's memory.
+$(BUILD)/tests/unit/test_arena: LDFLAGS += -Wl,--wrap=madvise,--wrap=syscall
+$(BUILD)/tests/unit/test_ground: LDFLAGS += -Wl,--wrap=arena_create
 # Has clocks of its own.
 $(BUILD)/tests/unit/test_clock: LDFLAGS += -Wl,--wrap=clock_gettime
 

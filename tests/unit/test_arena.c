@@ -7,12 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/lib/fake_root.h"
 #include "tests/lib/suite.h"
 
 #define MIB ((size_t)1 << 20)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
 static struct arena *arena;
 static struct errmsg err;
@@ -23,6 +27,37 @@ static const struct arena_info *make(size_t bytes, int node, enum arena_pages la
 
     ck_assert_msg(arena_create(&opt, &arena, &err) == 0, "%s", err.text);
     return arena_get_info(arena);
+}
+
+/* What the kernel of a machine that is not this one would answer (the Makefile wraps both). */
+static int populate_errno, mbind_errno; /* 0: as here */
+static int elsewhere = -1;              /* the node on which move_pages finds every second page */
+static unsigned populated;              /* pieces, before it fails */
+
+int __real_madvise(void *p, size_t bytes, int advice);
+int __wrap_madvise(void *p, size_t bytes, int advice);
+long __real_syscall(long number, long a, long b, long c, long d, long e, long f);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+int __wrap_madvise(void *p, size_t bytes, int advice)
+{
+    if (advice != MADV_POPULATE_WRITE || !populate_errno || populated++ % 2 == 0)
+        return __real_madvise(p, bytes, advice);
+    errno = populate_errno;
+    return -1;
+}
+
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+    if (number == SYS_mbind && mbind_errno) {
+        errno = mbind_errno;
+        return -1;
+    }
+    if (number != SYS_move_pages || elsewhere < 0)
+        return __real_syscall(number, a, b, c, d, e, f);
+    for (long i = 0; i < b; i++)
+        ((int *)e)[i] = i % 2 ? elsewhere : 0;
+    return 0;
 }
 
 /* Every page is there before it is touched, and may be written. */
@@ -181,6 +216,46 @@ START_TEST(arena_create__refuses_what_the_machine_has_not)
 }
 END_TEST
 
+/* Pages of all kinds run out in the midst of it: the reason for each, and nothing stays. */
+START_TEST(arena_create__on_a_node_that_is_full)
+{
+    const struct arena_options opt = {.bytes = 256 * MIB, .node = 0};
+    uint64_t before = pool_read("/proc/self/statm");
+
+    populate_errno = ENOMEM;
+    ck_assert_int_eq(arena_create(&opt, &arena, &err), -ENOMEM);
+    populate_errno = 0;
+    ck_assert_ptr_nonnull(strstr(err.text, "no memory for 268435456 bytes: "));
+    ck_assert_ptr_nonnull(strstr(err.text, "4 KiB: Cannot allocate memory"));
+    ck_assert_uint_lt(pool_read("/proc/self/statm"), before + 256 * MIB / 4096);
+    make(4 * MIB, 0, ARENA_THP); /* once there is room again */
+    arena_destroy(arena);
+}
+END_TEST
+
+/* The kernel takes pages of other nodes where this one is full: counted, and told of. */
+START_TEST(arena_create__with_pages_of_another_node)
+{
+    elsewhere = 1;
+    const struct arena_info *info = make(4 * MIB, 0, ARENA_4KIB);
+    elsewhere = -1;
+    ck_assert_uint_eq(info->misplaced_bytes, 2 * MIB);
+    ck_assert_int_eq(info->misplaced_node, 1);
+    arena_destroy(arena);
+}
+END_TEST
+
+START_TEST(arena_create__where_memory_cannot_be_bound)
+{
+    mbind_errno = ENOMEM;
+    const struct arena_info *info = make(4 * MIB, 0, ARENA_THP);
+    mbind_errno = 0;
+    ck_assert(!info->bound);
+    ck_assert_ptr_nonnull(strstr(info->lost, "binding to the node: Cannot allocate memory"));
+    arena_destroy(arena);
+}
+END_TEST
+
 START_TEST(arena_carve__to_the_end_and_back)
 {
     const struct arena_info *info = make(2 * MIB, ARENA_ANY_NODE, ARENA_4KIB);
@@ -234,6 +309,9 @@ int main(void)
     tcase_add_test(tc, arena_create__a_node_that_is_not_there_does_not_bind);
     tcase_add_test(tc, arena_find_misplaced__every_page_of_another_node);
     tcase_add_test(tc, arena_create__refuses_what_the_machine_has_not);
+    tcase_add_test(tc, arena_create__on_a_node_that_is_full);
+    tcase_add_test(tc, arena_create__with_pages_of_another_node);
+    tcase_add_test(tc, arena_create__where_memory_cannot_be_bound);
     tcase_add_test(tc, arena_carve__to_the_end_and_back);
     tcase_add_test(tc, arena_create__by_workers);
     suite_add_tcase(s, tc);

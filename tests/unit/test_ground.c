@@ -81,6 +81,16 @@ static void teardown(void)
     ck_assert_int_eq(system(command), 0);
 }
 
+static bool full; /* the machine's memory is, to who asks for arenas (the Makefile wraps this) */
+int __real_arena_create(const struct arena_options *o, struct arena **out, struct errmsg *why);
+int __wrap_arena_create(const struct arena_options *o, struct arena **out, struct errmsg *why);
+
+int __wrap_arena_create(const struct arena_options *o, struct arena **out, struct errmsg *why)
+{
+    return full ? errmsg_set(why, -ENOMEM, "no memory for %zu bytes", o->bytes)
+                : __real_arena_create(o, out, why);
+}
+
 static void make(void)
 {
     ck_assert_int_eq(ground_create(&opt, &ground, &err), 0);
@@ -136,6 +146,31 @@ START_TEST(ground_prepare__without_parameters)
     ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), -ENOKEY);
     ck_assert(!ground_get(ground, size_2k(), &got));
     ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0); /* as if nothing had been */
+}
+END_TEST
+
+/* The engine starts all the same; what is wanted meanwhile fails with the reason, and what comes when there is room does not. */
+START_TEST(ground_create__on_a_node_that_is_full)
+{
+    full = true;
+    make();
+    ck_assert(!seen.mapped);
+    ck_assert_uint_eq(seen.slots.bytes, 0);
+    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), -ENOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "no memory for "));
+    ck_assert(!ground_get(ground, NULL, &got));
+    full = false;
+    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0);
+    ck_assert(ground_get(ground, NULL, &got));
+    /* A larger circuit finds no room, and takes what was there: the next one maps anew. */
+    full = true;
+    ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), -ENOMEM);
+    ck_assert(!ground_get(ground, size_2k(), &got));
+    ck_assert(!ground_get(ground, NULL, &got));
+    full = false;
+    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0);
+    ground_look(ground, &seen);
+    ck_assert(seen.mapped);
 }
 END_TEST
 
@@ -197,6 +232,7 @@ int main(void)
     tcase_add_test(tc, ground_create__maps_before_anybody_asks);
     tcase_add_test(tc, ground_prepare__another_circuit);
     tcase_add_test(tc, ground_prepare__without_parameters);
+    tcase_add_test(tc, ground_create__on_a_node_that_is_full);
     tcase_add_test(tc, ground_create__within_a_limit);
     tcase_add_loop_test(tc, ground_needs__of_a_node, 0, 2);
     suite_add_tcase(s, tc);

@@ -120,6 +120,18 @@ START_TEST(placement_of_cpus__one_of_them_is_offline)
 }
 END_TEST
 
+START_TEST(placement_of_cpus__a_cpuset_leaves_less)
+{
+    fake_root_put("proc/self/status", "Cpus_allowed_list:\t4-5\nMems_allowed_list:\t0-1\n");
+    look();
+    ck_assert_int_eq(placement_of_cpus(t, &allowed, "4-7", &p, &err), 0);
+    expect("4-5", 1, "of CPUs 4-7 only 4-5 can be used");
+    placement_fini(&p);
+    ck_assert_int_eq(placement_of_cpus(t, &allowed, "0-2", &p, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "this process may use 4-5"));
+}
+END_TEST
+
 START_TEST(placement_of_cpus__of_two_nodes)
 {
     look();
@@ -178,6 +190,7 @@ int main(void)
     tcase_add_test(tc, placement_of_node__without_memory);
     tcase_add_test(tc, placement_of_node__that_is_not_there);
     tcase_add_test(tc, placement_of_cpus__one_of_them_is_offline);
+    tcase_add_test(tc, placement_of_cpus__a_cpuset_leaves_less);
     tcase_add_test(tc, placement_of_cpus__of_two_nodes);
     tcase_add_test(tc, placement_of_cpus__what_is_no_list);
     tcase_add_test(tc, placement_bind__this_thread);
