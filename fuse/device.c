@@ -82,20 +82,21 @@ static void op_init_done(void *userdata)
 static void op_open(fuse_req_t req, struct fuse_file_info *fi)
 {
     struct device *dev = device_of(req);
-    struct records_reader *reader = records_open(dev->records);
+    struct readers *readers = records_readers(dev->records);
+    struct reader *reader = readers_open(readers);
     struct device_file *f = NULL;
     int ret = reader ? device_file_open(dev->files, fuse_req_ctx(req)->uid, reader, &f) : -ENOMEM;
 
     if (ret < 0) {
         if (reader)
-            records_close(dev->records, reader);
+            readers_close(readers, reader);
         fuse_reply_err(req, -ret);
         return;
     }
     fi->fh = (uintptr_t)f;
     fi->nonseekable = 1;
     if (fuse_reply_open(req, fi) < 0) { /* whoever opened it has gone */
-        records_close(dev->records, reader);
+        readers_close(readers, reader);
         device_file_release(f);
     }
 }
@@ -103,7 +104,7 @@ static void op_open(fuse_req_t req, struct fuse_file_info *fi)
 static void op_read(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi)
 {
     (void)offset;
-    records_read(device_of(req)->records, device_file_reader(file_of(fi)), req, size,
+    readers_read(records_readers(device_of(req)->records), device_file_reader(file_of(fi)), req, size,
                  fi->flags & O_NONBLOCK);
 }
 
@@ -119,14 +120,15 @@ static void op_release(fuse_req_t req, struct fuse_file_info *fi)
 {
     struct device_file *f = file_of(fi);
 
-    records_close(device_of(req)->records, device_file_reader(f));
+    readers_close(records_readers(device_of(req)->records), device_file_reader(f));
     device_file_release(f);
     fuse_reply_err(req, 0);
 }
 
 static void op_poll(fuse_req_t req, struct fuse_file_info *fi, struct fuse_pollhandle *ph)
 {
-    unsigned events = records_poll(device_of(req)->records, device_file_reader(file_of(fi)), ph);
+    unsigned events =
+        readers_poll(records_readers(device_of(req)->records), device_file_reader(file_of(fi)), ph);
 
     fuse_reply_poll(req, events | POLLOUT | POLLWRNORM);
 }

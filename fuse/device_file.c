@@ -46,7 +46,7 @@ struct device_files {
 struct device_file {
     struct handle handle;
     struct device_files *all;
-    struct records_reader *reader;
+    struct reader *reader;
     struct intake_lane lane;
     struct intake_task release;
     bool named;            /* `job` is a file that nothing has been written to yet */
@@ -383,7 +383,7 @@ void device_file_submit(struct device_file *f, fuse_req_t req,
 
 /* ---- open and close ---- */
 
-int device_file_open(struct device_files *all, uid_t user, struct records_reader *reader,
+int device_file_open(struct device_files *all, uid_t user, struct reader *reader,
                      struct device_file **out)
 {
     struct device_file *f = calloc(1, sizeof(*f));
@@ -431,7 +431,7 @@ void device_file_release(struct device_file *f)
     intake_push(f->all->intake, &f->lane, &f->release);
 }
 
-struct records_reader *device_file_reader(const struct device_file *f)
+struct reader *device_file_reader(const struct device_file *f)
 {
     return f->reader;
 }
@@ -505,7 +505,7 @@ void device_files_drain(struct device_files *all, struct records *records)
     while (all->open) {
         struct device_file *f = (struct device_file *)all->open;
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): free_file takes itself off the list */
-        records_close(records, f->reader);
+        readers_close(records_readers(records), f->reader);
         free_file(f, true);
     }
 }

@@ -27,9 +27,9 @@ void device_files_drain(struct device_files *all, struct records *records);
 void device_files_destroy(struct device_files *all);
 
 /* -EMFILE: the user has too many open files. Borrows the reader. */
-int device_file_open(struct device_files *all, uid_t user, struct records_reader *reader,
+int device_file_open(struct device_files *all, uid_t user, struct reader *reader,
                      struct device_file **out);
-struct records_reader *device_file_reader(const struct device_file *f);
+struct reader *device_file_reader(const struct device_file *f);
 /* The last job of this opener, 0: none. */
 uint64_t device_file_job(const struct device_file *f);
 

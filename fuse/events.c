@@ -7,16 +7,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "fuse/parked.h"
-
 #define LINE_MAX_BYTES (64 + 4 * JOB_NAME_MAX) /* every byte of a name may need four */
-#define READ_MAX ((size_t)64 << 10)
 
 struct cursor {
     uint64_t seq;   /* the next line to take from the ring */
@@ -24,58 +20,23 @@ struct cursor {
     char line[LINE_MAX_BYTES];
 };
 
-struct events_reader {
-    struct events_reader *next;
-    struct cursor cursor;
-    struct fuse_pollhandle *ph;
-};
-
-/* A request that waits for a line. */
-struct waiter {
-    struct parked parked;
-    struct events_reader *reader;
-    size_t max;
-};
+_Static_assert(sizeof(struct cursor) <= READERS_CURSOR_MAX, "readers copy a cursor");
 
 struct events {
-    pthread_mutex_t lock;
-    uint64_t head; /* lines ever added; all guarded by lock */
-    bool stopped;
-    struct events_reader *readers;
-    struct parked_list waiting; /* struct waiter; its lock is taken before ours */
+    struct readers *readers;
+    /* Guarded by their lock: */
+    uint64_t head; /* lines ever added */
     char lines[EVENTS_KEPT][LINE_MAX_BYTES];
 };
 
-static void interrupted(struct parked *p)
+/* ---- reading: under the readers' lock ---- */
+
+static void begin(const void *stream, void *cursor)
 {
-    fuse_reply_err(p->req, EINTR);
-    free(p);
+    ((struct cursor *)cursor)->seq = ((const struct events *)stream)->head;
 }
 
-int events_create(struct events **out)
-{
-    struct events *ev = calloc(1, sizeof(*ev));
-
-    if (!ev)
-        return -ENOMEM;
-    pthread_mutex_init(&ev->lock, NULL);
-    parked_init(&ev->waiting, interrupted);
-    *out = ev;
-    return 0;
-}
-
-void events_destroy(struct events *ev)
-{
-    if (!ev)
-        return;
-    parked_fini(&ev->waiting);
-    pthread_mutex_destroy(&ev->lock);
-    free(ev);
-}
-
-/* ---- reading ---- */
-
-/* Under the lock: makes the next line the reader's own. False: there is none. */
+/* Makes the next line the reader's own. False: there is none. */
 static bool next_line(const struct events *ev, struct cursor *c)
 {
     uint64_t tail = ev->head > EVENTS_KEPT ? ev->head - EVENTS_KEPT : 0;
@@ -95,17 +56,20 @@ static bool next_line(const struct events *ev, struct cursor *c)
     return true;
 }
 
-static bool has_lines(const struct events *ev, const struct cursor *c)
+static bool has(const void *stream, const void *cursor)
 {
-    return c->at < c->len || c->seq < ev->head;
+    const struct cursor *c = cursor;
+
+    return c->at < c->len || c->seq < ((const struct events *)stream)->head;
 }
 
-/* Under the lock: whole lines as long as they fit; a part only of a first line that is too long. */
-static size_t fill(const struct events *ev, struct cursor *c, char *buf, size_t max)
+/* Whole lines as long as they fit; a part only of a first line that is too long. */
+static size_t fill(const void *stream, void *cursor, char *buf, size_t max)
 {
+    struct cursor *c = cursor;
     size_t used = 0;
 
-    while (used < max && (c->at < c->len || next_line(ev, c))) {
+    while (used < max && (c->at < c->len || next_line(stream, c))) {
         size_t n = c->len - c->at;
         if (n > max - used && used > 0)
             break;
@@ -117,142 +81,37 @@ static size_t fill(const struct events *ev, struct cursor *c, char *buf, size_t 
     return used;
 }
 
-/* Answers if there is something to say. What the kernel did not take (the reader was interrupted)
- * is given again at the next read. */
-static bool answer(struct events *ev, struct events_reader *r, fuse_req_t req, size_t max)
-{
-    char buf[READ_MAX];
-    struct cursor before;
+static const struct readers_ops ops = {
+    .cursor_bytes = sizeof(struct cursor), .begin = begin, .has = has, .fill = fill};
 
-    pthread_mutex_lock(&ev->lock);
-    before = r->cursor;
-    size_t n = fill(ev, &r->cursor, buf, min_size(max, sizeof(buf)));
-    bool end = n == 0 && ev->stopped;
-    pthread_mutex_unlock(&ev->lock);
-    if (n == 0 && !end)
-        return false;
-    if (fuse_reply_buf(req, buf, n) < 0 && n > 0) {
-        pthread_mutex_lock(&ev->lock);
-        r->cursor = before;
-        pthread_mutex_unlock(&ev->lock);
+/* ---- life ---- */
+
+int events_create(struct events **out)
+{
+    struct events *ev = calloc(1, sizeof(*ev));
+
+    if (!ev || readers_create(&ops, ev, &ev->readers) < 0) {
+        free(ev);
+        return -ENOMEM;
     }
-    return true;
+    *out = ev;
+    return 0;
 }
 
-/* A kernel that waits for `read` keeps the file open, so its reader lives. */
-static bool can_be_answered(void *ctx, const struct parked *p)
+void events_destroy(struct events *ev)
 {
-    struct events *ev = ctx;
-
-    pthread_mutex_lock(&ev->lock);
-    bool yes = ev->stopped || has_lines(ev, &((const struct waiter *)p)->reader->cursor);
-    pthread_mutex_unlock(&ev->lock);
-    return yes;
-}
-
-static void answer_waiting(struct events *ev)
-{
-    struct parked *p;
-
-    while ((p = parked_take(&ev->waiting, can_be_answered, ev)) != NULL) {
-        struct waiter *w = (struct waiter *)p;
-        if (answer(ev, w->reader, p->req, w->max))
-            free(w);
-        else /* another read of the same descriptor was faster */
-            parked_return(&ev->waiting, p);
-    }
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-void events_read(struct events *ev, struct events_reader *r, fuse_req_t req, size_t max,
-                 bool nonblock)
-{
-    if (answer(ev, r, req, max))
+    if (!ev)
         return;
-    struct waiter *w = nonblock ? NULL : calloc(1, sizeof(*w));
-    if (!w) {
-        fuse_reply_err(req, nonblock ? EAGAIN : ENOMEM);
-        return;
-    }
-    w->parked = (struct parked){.req = req, .since_ms = now_ms()};
-    w->reader = r;
-    w->max = max;
-    parked_add(&ev->waiting, &w->parked);
-    answer_waiting(ev); /* a line may have come in between */
+    readers_destroy(ev->readers);
+    free(ev);
 }
 
-unsigned events_poll(struct events *ev, struct events_reader *r, struct fuse_pollhandle *ph)
+struct readers *events_readers(struct events *ev)
 {
-    pthread_mutex_lock(&ev->lock);
-    struct fuse_pollhandle *old = ph ? r->ph : NULL;
-    if (ph)
-        r->ph = ph;
-    bool ready = ev->stopped || has_lines(ev, &r->cursor);
-    pthread_mutex_unlock(&ev->lock);
-    if (old)
-        fuse_pollhandle_destroy(old);
-    return ready ? POLLIN | POLLRDNORM : 0;
-}
-
-struct events_reader *events_open(struct events *ev)
-{
-    struct events_reader *r = calloc(1, sizeof(*r));
-
-    if (!r)
-        return NULL;
-    pthread_mutex_lock(&ev->lock);
-    r->cursor.seq = ev->head;
-    r->next = ev->readers;
-    ev->readers = r;
-    pthread_mutex_unlock(&ev->lock);
-    return r;
-}
-
-void events_close(struct events *ev, struct events_reader *r)
-{
-    pthread_mutex_lock(&ev->lock);
-    struct events_reader **place = &ev->readers;
-    while (*place != r)
-        place = &(*place)->next;
-    *place = r->next;
-    pthread_mutex_unlock(&ev->lock);
-    if (r->ph)
-        fuse_pollhandle_destroy(r->ph);
-    free(r);
+    return ev->readers;
 }
 
 /* ---- telling ---- */
-
-static struct fuse_pollhandle *take_pollhandle(struct events *ev)
-{
-    struct fuse_pollhandle *ph = NULL;
-
-    pthread_mutex_lock(&ev->lock);
-    for (struct events_reader *r = ev->readers; r && !ph; r = r->next) {
-        ph = r->ph;
-        r->ph = NULL;
-    }
-    pthread_mutex_unlock(&ev->lock);
-    return ph;
-}
-
-static void tell(struct events *ev)
-{
-    struct fuse_pollhandle *ph;
-
-    answer_waiting(ev);
-    while ((ph = take_pollhandle(ev)) != NULL) {
-        fuse_lowlevel_notify_poll(ph);
-        fuse_pollhandle_destroy(ph);
-    }
-}
 
 /* "2026-01-31T12:00:00.123Z " */
 static size_t put_time(char *out, size_t max)
@@ -268,15 +127,14 @@ static size_t put_time(char *out, size_t max)
 
 static void add(struct events *ev, const char *subject, const char *text)
 {
-    pthread_mutex_lock(&ev->lock);
+    readers_lock(ev->readers);
     char *line = ev->lines[ev->head % EVENTS_KEPT];
     size_t n = put_time(line, LINE_MAX_BYTES);
     n += (size_t)snprintf(line + n, LINE_MAX_BYTES - n, "%s ", subject);
     n += escape_name(line + n, LINE_MAX_BYTES - n - 1, text);
     memcpy(line + n, "\n", 2);
     ev->head++;
-    pthread_mutex_unlock(&ev->lock);
-    tell(ev);
+    readers_unlock_and_tell(ev->readers);
 }
 
 void events_add_job(struct events *ev, const struct job_info *info, bool gone)
@@ -293,33 +151,16 @@ void events_add_text(struct events *ev, const char *text)
     add(ev, "-", text);
 }
 
-struct older_than {
-    int64_t ms;
-};
-
-static bool is_older(void *ctx, const struct parked *p)
+void events_heartbeat(struct events *ev, int64_t now_ms, int64_t limit_ms)
 {
-    return p->since_ms <= ((struct older_than *)ctx)->ms;
-}
-
-void events_heartbeat(struct events *ev, int64_t now, int64_t limit_ms)
-{
-    struct older_than limit = {now - limit_ms};
     char line[64];
-    struct parked *p;
 
     size_t n = put_time(line, sizeof(line));
     n += (size_t)snprintf(line + n, sizeof(line) - n, "- heartbeat\n");
-    while ((p = parked_take(&ev->waiting, is_older, &limit)) != NULL) {
-        fuse_reply_buf(p->req, line, min_size(n, ((struct waiter *)p)->max));
-        free(p);
-    }
+    readers_answer_old(ev->readers, now_ms - limit_ms, line, n);
 }
 
 void events_stop(struct events *ev)
 {
-    pthread_mutex_lock(&ev->lock);
-    ev->stopped = true;
-    pthread_mutex_unlock(&ev->lock);
-    tell(ev);
+    readers_stop(ev->readers);
 }

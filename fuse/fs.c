@@ -420,7 +420,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const
 struct file {
     struct handle handle;
     uint64_t job;                 /* HANDLE_FILE */
-    struct events_reader *reader; /* HANDLE_EVENTS */
+    struct reader *reader;        /* HANDLE_EVENTS */
 };
 
 /* NULL without memory. */
@@ -432,7 +432,7 @@ static struct handle *open_other(struct fs *fs, enum handle_kind kind, uint64_t 
         return NULL;
     f->handle.kind = kind;
     f->job = job;
-    if (kind == HANDLE_EVENTS && !(f->reader = events_open(fs->events))) {
+    if (kind == HANDLE_EVENTS && !(f->reader = readers_open(events_readers(fs->events)))) {
         free(f);
         return NULL;
     }
@@ -468,7 +468,7 @@ static void close_handle(struct fs *fs, struct handle *h)
     }
     handle_unlink(&fs->handles, &fs->lock, h);
     if (h->kind == HANDLE_EVENTS)
-        events_close(fs->events, ((struct file *)h)->reader);
+        readers_close(events_readers(fs->events), ((struct file *)h)->reader);
     free(h);
 }
 
@@ -599,7 +599,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
         text_read((struct text *)h, req, size, (uint64_t)offset);
         break;
     case HANDLE_EVENTS:
-        events_read(fs->events, ((struct file *)h)->reader, req, size, fi->flags & O_NONBLOCK);
+        readers_read(events_readers(fs->events), ((struct file *)h)->reader, req, size,
+                     fi->flags & O_NONBLOCK);
         break;
     case HANDLE_RESULT:
         reply(req, -EBADF);
@@ -661,7 +662,7 @@ static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
     unsigned events = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
 
     if (h->kind == HANDLE_EVENTS)
-        events = events_poll(fs->events, ((struct file *)h)->reader, ph);
+        events = readers_poll(events_readers(fs->events), ((struct file *)h)->reader, ph);
     else if (h->kind == HANDLE_TEXT && changes_are_told(ino))
         events = text_poll((struct text *)h, ph);
     else if (ph)
