@@ -7,6 +7,11 @@
  * The root is opened anew for each job and checked to be a FUSE mount: after a lazy unmount the
  * path leads to the directory below, and a descriptor that is held for long would keep `umount`
  * from working.
+ *
+ * A process that is killed inside its own mount would wait for itself, for ever and with it everybody in the mount: the
+ * kernel ends the mount when the last descriptor of /dev/fuse is closed, a process closes its descriptors when its last
+ * thread has ended, and a thread that waits for the mount ends when the mount does. So the thread that goes there, the hand,
+ * has descriptors of its own, and /dev/fuse is not among them. What answers requests is another's, the teller's.
  */
 #include "fuse/publish.h"
 
@@ -20,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,14 +46,15 @@ struct publisher {
     void (*warn)(void *ctx, const char *text);
     void (*tick)(void *ctx);
     void *ctx;
-    pthread_t thread;
-    bool started;
-    atomic_int tid; /* 0: not running */
+    pthread_t hand, teller;
+    bool hand_runs, teller_runs; /* for who starts and stops them */
+    atomic_int tid;              /* the hand's; 0: not running */
 
     pthread_mutex_t lock; /* never held inside the mount */
     pthread_cond_t wake;
-    struct order *first, **last; /* guarded by lock, as all below */
-    bool stop, stopped;
+    struct order *first, **last;           /* guarded by lock, as all below */
+    struct order *through, **through_last; /* published, still to be told of */
+    bool stop, stopped, hand_ended;
     int root_error; /* of the first look at the mount; 1: not looked yet */
     bool expecting;
     char expected_name[JOB_NAME_MAX + 16];
@@ -92,22 +99,42 @@ static void expect(struct publisher *p, const struct job_info *info, enum tree_k
     pthread_mutex_unlock(&p->lock);
 }
 
-/* ---- as a client of the mount ---- */
+/* ---- as a client of the mount: the hand ---- */
+
+/* A number of the hand's is another file elsewhere in this process. Sanitizers, who believe that a process has one table of
+ * descriptors, do not hear of these calls. */
+static int own_openat(int dir, const char *path, int flags, mode_t mode)
+{
+    return (int)syscall(SYS_openat, dir, path, flags, mode);
+}
+
+static void own_close(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+static void leave_descriptors(struct publisher *p)
+{
+    if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE) < 0 && p->warn)
+        p->warn(p->ctx, "the kernel gives a thread no descriptors of its own: when the service is "
+                        "killed its mount may hang "
+                        "until somebody writes to /sys/fs/fuse/connections/*/abort");
+}
 
 /* The directory of jobs, or a negative errno (-ENXIO: the path is no FUSE mount any more). */
 static int open_jobs_dir(const struct publisher *p)
 {
     struct statfs fs;
     int dir = -ENXIO;
-    int root = open(p->mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int root = own_openat(AT_FDCWD, p->mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 
     if (root < 0)
         return -errno;
     if (fstatfs(root, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC) {
-        dir = openat(root, "jobs", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        dir = own_openat(root, "jobs", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
         dir = dir < 0 ? -errno : dir;
     }
-    close(root);
+    own_close(root);
     return dir;
 }
 
@@ -118,10 +145,10 @@ static int create_result(struct publisher *p, int dir, const struct job_info *in
 
     expect(p, info, kind);
     snprintf(name, sizeof(name), "%s%s", info->name, tree_suffix(kind));
-    int fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0444);
+    int fd = own_openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0444);
     if (fd < 0)
         return -errno;
-    close(fd);
+    own_close(fd);
     return 0;
 }
 
@@ -168,7 +195,7 @@ static void publish(struct publisher *p, uint64_t job)
         int dir = open_jobs_dir(p);
         ret = dir < 0 ? dir : create_result(p, dir, &info, next_of(due));
         if (dir >= 0)
-            close(dir);
+            own_close(dir);
         attempts += ret < 0;
     }
     if (due && attempts == ATTEMPTS) {
@@ -189,7 +216,7 @@ static void touch_status(struct publisher *p, uint64_t job)
         return;
     snprintf(name, sizeof(name), "%s%s", info.name, tree_suffix(TREE_STATUS));
     utimensat(dir, name, NULL, AT_SYMLINK_NOFOLLOW);
-    close(dir);
+    own_close(dir);
 }
 
 /* ---- the queue ---- */
@@ -213,15 +240,17 @@ static void finish(struct order *o)
     free(o);
 }
 
-static void wait_for_order(struct publisher *p)
+/* Under the lock. */
+static void pass_on(struct publisher *p, struct order *o)
 {
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += TICK_NS % 1000000000;
-    until.tv_sec += TICK_NS / 1000000000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&p->wake, &p->lock, &until);
+    if (!o->done) {
+        free(o);
+        return;
+    }
+    o->next = NULL;
+    *p->through_last = o;
+    p->through_last = &o->next;
+    pthread_cond_broadcast(&p->wake);
 }
 
 static void look_at_mount(struct publisher *p)
@@ -229,39 +258,99 @@ static void look_at_mount(struct publisher *p)
     int dir = open_jobs_dir(p);
 
     if (dir >= 0)
-        close(dir);
+        own_close(dir);
     pthread_mutex_lock(&p->lock);
     p->root_error = dir < 0 ? dir : 0;
     pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
 }
 
-static void *publisher_thread(void *arg)
+static void *hand_thread(void *arg)
 {
     struct publisher *p = arg;
 
     pthread_setname_np(pthread_self(), "publisher");
+    leave_descriptors(p);
     atomic_store(&p->tid, gettid());
     look_at_mount(p);
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
         struct order *o = take_order(p);
-        if (!o)
-            wait_for_order(p);
-        pthread_mutex_unlock(&p->lock);
-        if (o) {
-            publish(p, o->job);
-            touch_status(p, o->job);
-            finish(o);
-        } else if (p->tick) {
-            p->tick(p->ctx);
+        if (!o) {
+            pthread_cond_wait(&p->wake, &p->lock);
+            continue;
         }
+        pthread_mutex_unlock(&p->lock);
+        publish(p, o->job);
+        touch_status(p, o->job);
         pthread_mutex_lock(&p->lock);
+        pass_on(p, o);
     }
     pthread_mutex_unlock(&p->lock);
     atomic_store(&p->tid, 0);
     return NULL;
 }
+
+/* ---- the teller ---- */
+
+static int64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* Under the lock. */
+static struct order *take_through(struct publisher *p)
+{
+    struct order *o = p->through;
+
+    if (o) {
+        p->through = o->next;
+        if (!p->through)
+            p->through_last = &p->through;
+    }
+    return o;
+}
+
+/* Under the lock. */
+static void wait_until(struct publisher *p, int64_t ns)
+{
+    const struct timespec until = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+
+    pthread_cond_timedwait(&p->wake, &p->lock, &until);
+}
+
+static void *teller_thread(void *arg)
+{
+    struct publisher *p = arg;
+    int64_t tick_at = now_ns() + TICK_NS;
+
+    pthread_setname_np(pthread_self(), "teller");
+    pthread_mutex_lock(&p->lock);
+    while (p->through || !p->hand_ended) {
+        struct order *o = take_through(p);
+        bool tick = now_ns() >= tick_at;
+        if (!o && !tick) {
+            wait_until(p, tick_at);
+            continue;
+        }
+        pthread_mutex_unlock(&p->lock);
+        if (o)
+            finish(o);
+        if (tick) {
+            if (p->tick)
+                p->tick(p->ctx);
+            tick_at = now_ns() + TICK_NS;
+        }
+        pthread_mutex_lock(&p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* ---- the outside ---- */
 
 /* An order without `done` does what an earlier one would do, which is still to begin. Under the
  * lock. */
@@ -321,6 +410,7 @@ int publisher_create(const struct publisher_options *opt, struct publisher **out
     p->tick = opt->tick;
     p->ctx = opt->ctx;
     p->last = &p->first;
+    p->through_last = &p->through;
     p->root_error = 1;
     pthread_mutex_init(&p->lock, NULL);
     pthread_condattr_init(&monotonic);
@@ -337,11 +427,15 @@ int publisher_start(struct publisher *p, struct errmsg *err)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int ret = -pthread_create(&p->thread, NULL, publisher_thread, p);
+    int ret = -pthread_create(&p->teller, NULL, teller_thread, p);
+    p->teller_runs = ret == 0;
+    if (ret == 0) {
+        ret = -pthread_create(&p->hand, NULL, hand_thread, p);
+        p->hand_runs = ret == 0;
+    }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (ret < 0)
-        return errmsg_set(err, ret, "publisher: cannot start a thread");
-    p->started = true;
+        return errmsg_set(err, ret, "publisher: cannot start its threads");
     pthread_mutex_lock(&p->lock);
     while (p->root_error > 0)
         pthread_cond_wait(&p->wake, &p->lock);
@@ -361,9 +455,16 @@ void publisher_stop(struct publisher *p)
     p->stop = true;
     pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
-    if (p->started)
-        pthread_join(p->thread, NULL);
-    p->started = false;
+    if (p->hand_runs)
+        pthread_join(p->hand, NULL);
+    p->hand_runs = false;
+    pthread_mutex_lock(&p->lock);
+    p->hand_ended = true;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    if (p->teller_runs)
+        pthread_join(p->teller, NULL);
+    p->teller_runs = false;
     pthread_mutex_lock(&p->lock);
     p->stopped = true;
     struct order *left = p->first;

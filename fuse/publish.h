@@ -18,23 +18,24 @@ struct publisher_options {
     const char *mountpoint; /* absolute; copied */
     struct tree *tree;
     void (*warn)(void *ctx, const char *text); /* may be NULL */
-    void (*tick)(void *ctx);                   /* about once a second, on the publisher's thread */
+    void (*tick)(void *ctx);                   /* about once a second; never waits for the mount */
     void *ctx;
 };
 
-/* Made before the mount serves; its thread starts with publisher_start. */
+/* Made before the mount serves; its threads start with publisher_start. */
 int publisher_create(const struct publisher_options *opt, struct publisher **out,
                      struct errmsg *err);
-/* Starts the thread and returns when the mount has answered it. */
+/* Starts its threads and returns when the mount has answered. */
 int publisher_start(struct publisher *p, struct errmsg *err);
-/* Ends the thread; the mount must still serve. What was queued becomes visible without an event. */
+/* Ends the threads; the mount must still serve. What was queued becomes visible without an event. */
 void publisher_stop(struct publisher *p);
 void publisher_destroy(struct publisher *p);
 
 /* Job `id` has changed: publish what is due, touch its status file. Does not block. */
 void publisher_job_changed(struct publisher *p, uint64_t id);
 /* The same, and calls done(arg) when all that was due for `id` can be seen; always, and exactly
- * once. At once when the publisher has stopped. */
+ * once. At once when the publisher has stopped. Not on the thread that goes into the mount, which has no descriptors
+ * but its own. */
 void publisher_after(struct publisher *p, uint64_t id, void (*done)(void *arg), void *arg);
 
 /* For the handler of MKNOD: is this the publisher's own request, for a name that it announced? */
