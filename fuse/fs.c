@@ -71,6 +71,13 @@ static void reply(fuse_req_t req, int ret)
     fuse_reply_err(req, -ret);
 }
 
+/* Of a number: what it meant has gone since the kernel looked its name up. At ESTALE the kernel looks once more, so
+ * that open(O_CREAT), stat and the like find what the name means now, or make it. */
+static void reply_ino(fuse_req_t req, int ret)
+{
+    reply(req, ret == -ENOENT ? -ESTALE : ret);
+}
+
 static bool by_publisher(fuse_req_t req)
 {
     return publisher_is(fs_of(req)->publisher, fuse_req_ctx(req)->pid);
@@ -146,7 +153,7 @@ static void reply_attr(fuse_req_t req, uint64_t ino)
     int ret = tree_getattr(fs_of(req)->tree, ino, &st);
 
     if (ret < 0)
-        reply(req, ret);
+        reply_ino(req, ret);
     else
         fuse_reply_attr(req, &st, 0);
 }
@@ -204,7 +211,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
             ret = -EACCES;
     }
     if (ret < 0)
-        reply(req, ret);
+        reply_ino(req, ret);
     else
         reply_attr(req, ino);
 }
@@ -503,7 +510,10 @@ static int make_handle(fuse_req_t req, uint64_t ino, const struct fuse_file_info
     enum tree_kind kind;
     uint64_t job = 0;
     bool is_job = tree_ino_is_job(ino, &job, &kind);
+    struct job_info info;
 
+    if (is_job && jobs_get(fs_of(req)->jobs, job, &info) < 0)
+        return -ENOENT;
     int ret = for_writing(fi) ? check_write(req, ino) : 0;
     if (ret < 0)
         return ret;
@@ -557,7 +567,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     }
     int ret = make_handle(req, ino, fi, &h);
     if (ret < 0) {
-        reply(req, ret);
+        reply_ino(req, ret);
         return;
     }
     fi->fh = (uintptr_t)h;

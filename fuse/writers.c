@@ -262,7 +262,8 @@ static int try_open(struct pending_open *o)
     if (ret == -EAGAIN)
         return ret;
     if (ret < 0) {
-        refuse(o, -ret);
+        /* Gone between look-up and open, with its last close perhaps: to be looked up again. */
+        refuse(o, ret == -ENOENT ? ESTALE : -ret);
         return 0;
     }
     o->fi.fh = (uintptr_t)w;
@@ -663,7 +664,7 @@ static enum intake_result run_truncate_file(struct intake_task *task)
     if (e->req) {
         int ret = truncate_file(e);
         if (ret < 0)
-            fuse_reply_err(e->req, -ret);
+            fuse_reply_err(e->req, ret == -ENOENT ? ESTALE : -ret);
         else
             e->answer(e->req, e->job);
         e->req = NULL;

@@ -50,6 +50,8 @@ same "written again after the first close" "$(fds write_after "$a" "$jobs/d5")" 
 once "write after flush" d5
 same "spoilt after the first close" "$(fds spoil_after "$a" "$jobs/d6")" "ok EBADMSG "
 never "spoilt" "d6.error "
+same "opened while it goes" "$(fds touched "$a" "$jobs/d")" "ok "
+never "opened while it goes"
 same "one half, closed, and the other, of a temporary name" "$(fds reopen "$a" "$jobs/.d7")" "ok ok "
 mv "$jobs/.d7" "$jobs/d7"
 once "in two opens" d7
