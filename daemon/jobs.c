@@ -63,6 +63,7 @@ void job_set_state(struct jobs *jobs, struct job *job, enum job_state state)
     jobs->totals.refused_ever += state == JOB_REJECTED;
     jobs->totals.cancelled_ever += state == JOB_CANCELLED && job->accepted;
     job->state = (uint8_t)state;
+    job->report_bytes = 0;
     tell(jobs, job);
 }
 
@@ -77,6 +78,7 @@ void job_info_fill(const struct job *job, struct job_info *out)
         .priority = (enum job_priority)job->priority,
         .temporary = job_name_is_temporary(job->name),
         .file_bytes = job->file_bytes,
+        .report_bytes = job->report_bytes,
         .proof = job->proof,
         .partitions = job->partitions,
         .partitions_done = job->partitions_done,

@@ -53,6 +53,7 @@ struct job {
     struct job *next_by_name, *next_told;
     uint32_t uid, gid, mode;
     uint32_t partitions, partitions_done;
+    uint32_t report_bytes; /* as in struct job_info */
     uint64_t in_engines
         [2];       /* a bit for each partition that an engine took under this id and still has */
     uint32_t refs; /* the table, the spool, the list of those to tell, and calls in progress */

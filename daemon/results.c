@@ -181,20 +181,33 @@ static int repair_report(struct jobs *jobs, const struct job *job, char **json)
     return ret;
 }
 
+/* So that `ls -l` of thousands need not look at the disk. */
+static void note_report(struct jobs *jobs, const struct job_info *info, size_t len)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = table_get(jobs, info->id);
+    if (job && job->state == (uint8_t)info->state && job->ended_ns == info->ended_ns)
+        job->report_bytes = (uint32_t)len;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
 int jobs_report(struct jobs *jobs, uint64_t id, char **json)
 {
     struct job_info info;
     struct job job;
-    size_t len;
+    size_t len = 0;
 
     if (jobs_get(jobs, id, &info) < 0 || (info.state != JOB_DONE && info.state != JOB_FAILED))
         return -ENOENT;
     int ret = store_get(jobs->store, id, STORE_REPORT, (uint8_t **)json, &len);
-    if (!is_lost(ret))
-        return ret;
-    pthread_mutex_lock(&jobs->disk);
-    ret = still_is(jobs, id, info.state, &job) ? repair_report(jobs, &job, json) : -ENOENT;
-    pthread_mutex_unlock(&jobs->disk);
+    if (is_lost(ret)) {
+        pthread_mutex_lock(&jobs->disk);
+        ret = still_is(jobs, id, info.state, &job) ? repair_report(jobs, &job, json) : -ENOENT;
+        pthread_mutex_unlock(&jobs->disk);
+        len = ret == 0 ? strlen(*json) : 0;
+    }
+    if (ret == 0)
+        note_report(jobs, &info, len);
     return ret;
 }
 

@@ -1,8 +1,9 @@
 /*
  * One table of operations and a few threads that serve it. Every operation is short: it looks at
  * the tree, changes the job table, or hands the request to writers.c, events.c or the publisher.
- * All attributes and names are valid for no time (timeouts 0), for jobs change without the kernel;
- * so nothing ever needs to be invalidated.
+ * Attributes and names are valid for no time (timeouts 0), for jobs change without the kernel. But
+ * what a listing says of ended ones is for a moment, and so is the way to them: long enough for
+ * `ls -l` to come to each. Whoever changes such a job takes that back (forget_listed).
  *
  * libfuse's own loop is not used: its threads come and go and end only by a signal. Ours are a
  * fixed number, wait in epoll_wait() for a request or for the end, and are joined.
@@ -33,6 +34,8 @@
 
 #define FUSE_CONF "/etc/fuse.conf"
 #define THREADS_DEFAULT 8
+#define KEPT_MS 20           /* `ls -l` asks for what it was given at once */
+#define LISTED_SLACK_MS 5000 /* the listing itself, on a busy machine, included */
 #define INTAKE_THREADS 4
 #define HANDLES_USER_MAX 4096 /* files that one user may have open to read */
 #define EVENTS_USER_MAX 64    /* of which `events`: each line goes to each of them */
@@ -49,6 +52,7 @@ struct fs {
     struct fuse_session *session;
     bool mounted;
     int64_t request_limit_ms; /* 0: the kernel lets requests wait for ever */
+    atomic_int_least64_t listed_until_ms; /* the kernel may keep what listings said of ended jobs */
     struct publisher *publisher;
     struct writers *writers;
     struct events *events;
@@ -104,6 +108,14 @@ static bool for_writing(const struct fuse_file_info *fi)
     return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
 static void warn(struct fs *fs, const char *text)
 {
     if (fs->warn)
@@ -119,9 +131,18 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     conn->want &= ~(unsigned)FUSE_CAP_WRITEBACK_CACHE; /* a FLUSH must find all bytes here */
 }
 
+/* Seconds that the kernel may keep a name and its attributes. The way to the jobs never changes, but is asked for again
+ * so soon that nobody takes a mount for alive whose service has died. */
+static double keep_for(uint64_t ino)
+{
+    return ino == TREE_INO_ROOT || ino == TREE_INO_JOBS ? KEPT_MS / 1e3 : 0;
+}
+
 static int reply_entry(fuse_req_t req, const struct stat *st)
 {
-    struct fuse_entry_param e = {.ino = st->st_ino, .attr = *st};
+    double keep = keep_for(st->st_ino);
+    struct fuse_entry_param e = {
+        .ino = st->st_ino, .attr = *st, .attr_timeout = keep, .entry_timeout = keep};
 
     return fuse_reply_entry(req, &e);
 }
@@ -155,7 +176,7 @@ static void reply_attr(fuse_req_t req, uint64_t ino)
     if (ret < 0)
         reply_ino(req, ret);
     else
-        fuse_reply_attr(req, &st, 0);
+        fuse_reply_attr(req, &st, keep_for(ino));
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -222,31 +243,77 @@ struct dir_reply {
     size_t used, max;
 };
 
-static bool add_dirent(void *ctx, const struct tree_dirent *entry)
+static bool add_bytes(struct dir_reply *d, size_t n)
 {
-    struct dir_reply *d = ctx;
-    struct stat st = {.st_ino = entry->ino, .st_mode = entry->type};
-    size_t n = fuse_add_direntry(d->req, d->buf + d->used, d->max - d->used, entry->name, &st,
-                                 (off_t)entry->offset);
-
     if (n > d->max - d->used)
         return false;
     d->used += n;
     return true;
 }
 
-static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                       struct fuse_file_info *fi)
+static bool add_dirent(void *ctx, const struct tree_dirent *entry)
+{
+    struct dir_reply *d = ctx;
+    struct stat st = {.st_ino = entry->ino, .st_mode = entry->type};
+
+    return add_bytes(d, fuse_add_direntry(d->req, d->buf + d->used, d->max - d->used, entry->name,
+                                          &st, (off_t)entry->offset));
+}
+
+/* With attributes, or with node number 0: the kernel then asks when it wants to know. */
+static bool add_dirent_plus(void *ctx, const struct tree_dirent *entry)
+{
+    struct dir_reply *d = ctx;
+    struct fuse_entry_param e = {.attr = {.st_ino = entry->ino, .st_mode = entry->type}};
+
+    if (tree_stat_ended(fs_of(d->req)->tree, entry, &e.attr)) {
+        e.ino = entry->ino;
+        e.attr_timeout = e.entry_timeout = KEPT_MS / 1e3;
+    }
+    return add_bytes(d, fuse_add_direntry_plus(d->req, d->buf + d->used, d->max - d->used,
+                                               entry->name, &e, (off_t)entry->offset));
+}
+
+static void reply_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                      bool (*add)(void *ctx, const struct tree_dirent *entry))
 {
     struct dir_reply d = {.req = req, .buf = malloc(size), .max = size};
 
-    (void)fi;
-    int ret = d.buf ? tree_list(fs_of(req)->tree, ino, (uint64_t)offset, add_dirent, &d) : -ENOMEM;
+    int ret = d.buf ? tree_list(fs_of(req)->tree, ino, (uint64_t)offset, add, &d) : -ENOMEM;
     if (ret < 0)
         reply(req, ret);
     else
         fuse_reply_buf(req, d.buf, d.used);
     free(d.buf);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                       struct fuse_file_info *fi)
+{
+    (void)fi;
+    reply_dir(req, ino, size, offset, add_dirent);
+}
+
+/* What the kernel is told here holds from when it is told; that may be a while after we looked. */
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                           struct fuse_file_info *fi)
+{
+    struct fs *fs = fs_of(req);
+
+    (void)fi;
+    atomic_store(&fs->listed_until_ms, now_ms() + LISTED_SLACK_MS);
+    reply_dir(req, ino, size, offset, add_dirent_plus);
+}
+
+/* Sizes and modes of an ended job are asked for anew, and so its names too, once it has gone (reply_ino). */
+static void forget_listed(struct fs *fs, uint64_t job)
+{
+    if (now_ms() > atomic_load(&fs->listed_until_ms))
+        return;
+    for (int kind = 0; kind < TREE_JOB_KINDS; kind++) {
+        uint64_t ino = tree_job_ino(job, (enum tree_kind)kind);
+        fuse_lowlevel_notify_inval_inode(fs->session, ino, -1, 0); /* -1: waits for nobody */
+    }
 }
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
@@ -361,6 +428,8 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 
     if (ret == 0)
         ret = tree_ino_is_job(st.st_ino, &job, &kind) ? unlink_kind(fs, job, kind) : -EPERM;
+    if (ret == 0)
+        forget_listed(fs, job); /* before the answer, whoever tells of it when */
     reply(req, ret);
 }
 
@@ -700,6 +769,7 @@ static const struct fuse_lowlevel_ops operations = {
     .flush = op_flush,
     .release = op_release,
     .readdir = op_readdir,
+    .readdirplus = op_readdirplus,
     .statfs = op_statfs,
     .poll = op_poll,
 };
@@ -711,6 +781,8 @@ void fs_job_changed(struct fs *fs, const struct job_info *info, enum job_state w
     if (!fs)
         return;
     tree_job_changed(fs->tree, info, gone);
+    if (gone || job_state_is_final(was) || job_state_is_final(info->state))
+        forget_listed(fs, info->id);
     if (job_changes_state(info, was, gone))
         events_add_job(fs->events, info, false);
     if (gone)
@@ -743,13 +815,11 @@ void fs_event(struct fs *fs, const char *text)
 static void on_tick(void *ctx)
 {
     struct fs *fs = ctx;
-    struct timespec ts;
+    int64_t now = now_ms();
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    int64_t now_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-    writers_tick(fs->writers, now_ms, fs->request_limit_ms);
+    writers_tick(fs->writers, now, fs->request_limit_ms);
     if (fs->request_limit_ms)
-        events_heartbeat(fs->events, now_ms, fs->request_limit_ms);
+        events_heartbeat(fs->events, now, fs->request_limit_ms);
 }
 
 static void on_publisher_warning(void *ctx, const char *text)
@@ -1014,6 +1084,7 @@ void fs_stop(struct fs *fs)
     for (unsigned i = 0; i < fs->threads_len; i++)
         pthread_join(fs->threads[i], NULL);
     fs->threads_len = 0;
+    atomic_store(&fs->listed_until_ms, 0);
     writers_drain(fs->writers);
     close_handles(fs); /* with them goes everything that a later change might tell the kernel of */
     unmount(fs);

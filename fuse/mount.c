@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,12 +167,13 @@ static int detach(const char *path, struct errmsg *err)
 static int clear_one(const char *path, struct errmsg *err)
 {
     char type[64];
-    struct stat st;
+    struct statfs fs;
     int ret = mounted_type(path, type, err);
 
     if (ret < 0 || strncmp(type, "fuse", strlen("fuse")) != 0)
         return ret;
-    bool alive = stat(path, &st) == 0 || errno != ENOTCONN;
+    /* Not stat: that may be of what the kernel remembers. */
+    bool alive = statfs(path, &fs) == 0 || errno != ENOTCONN;
     if (alive)
         return errmsg_set(err, -EBUSY, "%s: a live mount (%s) is there", path, type);
     if (strcmp(type, "fuse." MOUNT_SUBTYPE) != 0)

@@ -328,6 +328,8 @@ static int kind_bytes(struct tree *t, const struct job_info *info, enum tree_kin
         *bytes = (uint64_t)PROOF_BYTES * info->partitions;
     } else if (kind == TREE_PROOF) {
         *bytes = (uint64_t)PROOF_BYTES * info->partitions * 2 + 1;
+    } else if (kind == TREE_REPORT && info->report_bytes) {
+        *bytes = info->report_bytes;
     } else {
         ret = tree_render(t, tree_job_ino(info->id, kind), &text, &len);
         *bytes = len;
@@ -436,12 +438,15 @@ struct listing {
 };
 
 /* False: the reader is full. */
+static bool list_entry(struct listing *l, const struct tree_dirent *entry)
+{
+    return entry->offset <= l->offset || l->emit(l->ctx, entry);
+}
+
 static bool list_one(struct listing *l, const char *name, uint64_t ino, mode_t type,
                      uint64_t offset)
 {
-    if (offset <= l->offset)
-        return true;
-    return l->emit(l->ctx, &(struct tree_dirent){name, ino, type, offset});
+    return list_entry(l, &(struct tree_dirent){name, ino, type, offset, NULL});
 }
 
 static bool list_job(struct tree *t, struct listing *l, const struct job_info *info)
@@ -452,7 +457,8 @@ static bool list_job(struct tree *t, struct listing *l, const struct job_info *i
     for (int k = 0; k < TREE_JOB_KINDS; k++) {
         uint64_t ino = tree_job_ino(info->id, (enum tree_kind)k);
         int len = snprintf(name, sizeof(name), "%s%s", info->name, suffixes[k]);
-        if (kinds & 1u << k && len <= JOB_NAME_MAX && !list_one(l, name, ino, S_IFREG, ino))
+        const struct tree_dirent entry = {name, ino, S_IFREG, ino, info};
+        if (kinds & 1u << k && len <= JOB_NAME_MAX && !list_entry(l, &entry))
             return false;
     }
     return true;
@@ -505,6 +511,18 @@ int tree_list(struct tree *t, uint64_t ino, uint64_t offset,
         return 0;
     list_own(t, &l, ino);
     return 0;
+}
+
+/* The error of a job that is done is of the last upload over it, and another one may come. */
+bool tree_stat_ended(struct tree *t, const struct tree_dirent *entry, struct stat *out)
+{
+    enum tree_kind kind;
+    uint64_t job;
+
+    if (!entry->job || (entry->job->state != JOB_DONE && entry->job->state != JOB_FAILED))
+        return false;
+    return tree_ino_is_job(entry->ino, &job, &kind) && kind != TREE_ERROR &&
+           stat_job(t, entry->job, kind, out) == 0;
 }
 
 /* ---- contents ---- */

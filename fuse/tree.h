@@ -83,12 +83,17 @@ struct tree_dirent {
     uint64_t ino;
     mode_t type;     /* S_IFDIR or S_IFREG */
     uint64_t offset; /* where to go on after this one */
+    const struct job_info *job; /* whose it is; NULL: the service's own */
 };
 
 /* Entries of directory `ino` behind `offset` (0: from the start), until `emit` says false. What is
  * there all the time is met exactly once, whatever else comes and goes. */
 int tree_list(struct tree *tree, uint64_t ino, uint64_t offset,
               bool (*emit)(void *ctx, const struct tree_dirent *entry), void *ctx);
+
+/* The attributes of an entry that has come to an end: they stay until tree_job_changed is told of the job. False: any
+ * other. */
+bool tree_stat_ended(struct tree *tree, const struct tree_dirent *entry, struct stat *out);
 
 /* Contents of a generated file, malloc'ed: everything but NAME itself and `events`. */
 int tree_render(struct tree *tree, uint64_t ino, char **text, size_t *len);

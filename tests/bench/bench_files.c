@@ -256,6 +256,78 @@ static void list(const char *what, const char *options, double limit)
     printf("%s: %.0f ms at best (wanted: at most %.0f ms)\n", what, best, limit);
 }
 
+/* Two hundred files a second come and go. */
+static void *come_and_go(void *arg)
+{
+    atomic_bool *ended = arg;
+    char path[160];
+    unsigned n = 0;
+
+    while (!atomic_load(ended)) {
+        snprintf(path, sizeof(path), "%s/.come%u", jobs_dir, n++);
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+        if (fd < 0 || close(fd) < 0 || unlink(path) < 0)
+            die(path);
+        usleep(5000);
+    }
+    return NULL;
+}
+
+/* Counts the name in `seen`, a bit for each of a job's; false: it was there already. */
+static bool note_name(uint8_t seen[FINISHED], const char *name)
+{
+    static const char *const ends[] = {"",        ".status",    ".priority",
+                                       ".report", ".proof.bin", ".proof"};
+    unsigned job;
+    int digits;
+
+    if (sscanf(name, "j%u%n", &job, &digits) != 1 || job >= FINISHED)
+        return true;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+        if (strcmp(name + digits, ends[i]) != 0)
+            continue;
+        bool is_new = !(seen[job] & 1u << i);
+        seen[job] |= (uint8_t)(1u << i);
+        return is_new;
+    }
+    return true;
+}
+
+/* Names that one listing has twice or not at all. */
+static unsigned wrong_names(void)
+{
+    static uint8_t seen[FINISHED];
+    const struct dirent *e;
+    unsigned wrong = 0;
+    DIR *d = opendir(jobs_dir);
+
+    memset(seen, 0, sizeof(seen));
+    while (d && (e = readdir(d)) != NULL)
+        wrong += !note_name(seen, e->d_name);
+    for (unsigned i = 0; i < FINISHED; i++)
+        wrong += seen[i] != 0x3f;
+    if (!d || closedir(d) < 0)
+        die(jobs_dir);
+    return wrong;
+}
+
+static void list_while_others_come(void)
+{
+    atomic_bool ended = false;
+    unsigned wrong = 0;
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, come_and_go, &ended) != 0)
+        die("pthread_create");
+    for (int i = 0; i < 20; i++)
+        wrong += wrong_names();
+    atomic_store(&ended, true);
+    pthread_join(thread, NULL);
+    printf("names listed twice or not at all, 20 times, while 200 files a second come and go: %u "
+           "(wanted: 0)\n",
+           wrong);
+}
+
 static double resident_mb(pid_t pid)
 {
     char path[64], line[256];
@@ -278,8 +350,11 @@ static void ten_thousand(pid_t service)
     if (there < FINISHED)
         submit_many(FINISHED - there);
     wait_for_done(FINISHED);
+    for (unsigned i = 0; i < next_seed; i++)
+        wait_until_seen(i);
     list("ls -f of 10 000 finished jobs", "-f", 300);
     list("ls -l of them", "-l", 3000);
+    list_while_others_come();
     atomic_store(&shared->go, false);
     submit_many(1000);
     printf("resident with 10 000 finished and 1 000 queued jobs: %.1f MB (wanted: at most 64 MB)\n",
