@@ -12,7 +12,7 @@ sftp_server=/usr/lib/openssh/sftp-server
 mkdir "$W" "$W/www"
 cp "$S" "$W/www/row"
 echo '{}' >"$work/rubbish"
-export S Z J D W keys sftp_server work
+export S Z J D W keys sftp_server work mnt
 
 # ONLY_ROW=TEXT: the rows with TEXT in their names.
 # row TOOL COMMAND YIELDS...; in YIELDS
@@ -24,18 +24,20 @@ export S Z J D W keys sftp_server work
 rows=()
 over=
 over() {
-    [[ $2 == *"${ONLY_ROW:-}"* ]] || return
-    cp "$S" "$D" && ends row done || fail "$2: no job to begin with"
     over=yes
     "$@"
     over=
 }
 
 row() {
-    local tool=$1 command=$2 yields=$3 before=$(queued) id= status
+    local tool=$1 command=$2 yields=$3 before id= status
     rows+=("$tool")
     [[ $tool == *"${ONLY_ROW:-}"* ]] || return
-    [ -z "$over" ] || id=$(stat -c %i "$D")
+    if [ -n "$over" ]; then
+        cp "$S" "$D" && ends row done || fail "$tool: no job to begin with"
+        id=$(stat -c %i "$D")
+    fi
+    before=$(queued)
     timeout -k 5 60 bash -c "$command" >"$work/said" 2>&1 </dev/null
     status=$?
     expect "$tool: settles" settle
@@ -228,8 +230,14 @@ row "entr" '(echo "$J/../status" | timeout 20 entr -d -n -p true; echo $? >"$W/e
 row "a handler for each event, as incron runs them" 'timeout 20 inotifywait -q -m -e close_write --format %w%f "$J" 2>/dev/null |
     while read -r f; do case $f in *.proof) cp "$f" "$W/handled"; break ;; esac; done & sleep 0.7
     cp "$S" "$D"; while ! test -s "$W/handled"; do sleep 0.1; done; test $(wc -c <"$W/handled") = 385' job
-over row "fuser" 'exec 9<"$D.status"; fuser "$D.status" 2>/dev/null | grep -qw $$' kept
-over row "lsof" 'exec 9<"$D.status"; lsof "$D.status" 2>/dev/null | grep -qw $$' kept
+# These two look at every process and every mount of the machine, and wait for a foreign mount that answers nothing: so they see ours alone.
+alone() {
+    if [ "$(id -u)" -eq 0 ]; then unshare -m -p -f --mount-proc bash -c "$1"; else bash -c "$1"; fi
+}
+foreign() { awk -v ours="$mnt" '$3 ~ /^fuse/ && $2 != ours { print "+e", $2 }' /proc/mounts; }
+export -f alone foreign
+over row "fuser" 'alone "exec 9<\"$D.status\"; fuser \"$D.status\" 2>/dev/null | grep -qw \$\$"' kept
+over row "lsof" 'alone "exec 9<\"$D.status\"; lsof $(foreign | tr "\n" " ") \"$D.status\" 2>/dev/null | grep -qw \$\$"' kept
 
 # ---- the table in the manual is this one
 table=$(sed -n 's/^| `\{0,1\}\([^|`]*\)`\{0,1\} |.*/\1/p' "$root/doc/filesystem.md" | grep -vE '^(tool|-+) *$')
