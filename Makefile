@@ -78,7 +78,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c doc/examples/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-grpc check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness fuzz lint format install demo clean deps
+.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-grpc check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness experiments fuzz lint format install demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -295,6 +295,11 @@ bench-witness: $(BUILD)/tests/bench/bench_witness
 # Front, scheduler and journal with jobs that prove nothing; the last line is the figure.
 bench-pipeline: $(BUILD)/proofd-engine $(BUILD)/tests/bench/bench_pipeline
 	@BUILD=$(BUILD) $(BUILD)/tests/bench/bench_pipeline
+
+# Rules of the pipeline, permits, what the log costs: a quarter of an hour. Fills its part of doc/measurements.md.
+EXPERIMENTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/experiment_*.c))
+experiments: all $(EXPERIMENTS)
+	@BUILD=$(BUILD) bash tests/bench/experiments.sh
 
 # Each file by itself, with the flags it is built with: make -j2 lint, and only what has changed.
 LINT := $(patsubst %.c,$(BUILD)/lint/%.o,$(LIB_SRCS) $(PROGRAM_SRCS) $(wildcard daemon/grpc/*.c))
