@@ -89,12 +89,14 @@ static const struct option options[] = {
      "an engine that says nothing for so long is killed; it speaks once a second"},
     {"keep_finished_bytes", OPTION_BYTES, offsetof(struct config, keep_finished_bytes), "0", 0, INT64_MAX,
      "BYTES", "bytes of ended jobs that are kept (K, M, G, T); 0: no limit"},
+    {"stop_wait", OPTION_DURATION, offsetof(struct config, stop_wait_s), "20s", 0, 86400, "TIME",
+     "at a stop, how long partitions that have been begun may take to finish"},
 };
 
 /* May change while proofd runs. */
 static bool is_live(const struct option *o)
 {
-    static const char *const live[] = {"log_level", "max_", "unsubmitted_", "keep_"};
+    static const char *const live[] = {"log_level", "max_", "unsubmitted_", "keep_", "stop_wait"};
 
     for (size_t i = 0; i < ARRAY_LEN(live); i++)
         if (strncmp(o->name, live[i], strlen(live[i])) == 0)

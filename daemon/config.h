@@ -48,6 +48,7 @@ struct config {
     uint64_t tries;               /* of a partition, until engines have died over it */
     uint64_t silence_s;           /* of an engine, then it is killed */
     uint64_t keep_finished_bytes; /* 0: no limit */
+    uint64_t stop_wait_s;         /* for what is in flight at a stop */
 };
 
 /* What the command line asks for. */

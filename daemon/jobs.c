@@ -972,12 +972,17 @@ int jobs_set_mode(struct jobs *jobs, uint64_t id, mode_t mode)
 
 /* ---- names ---- */
 
+void jobs_refuse_new(struct jobs *jobs)
+{
+    atomic_store(&jobs->closing, true);
+}
+
 int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_owner *owner,
                      struct job_info *out)
 {
     struct job *job = NULL;
     uint64_t id;
-    int ret = check_name(name);
+    int ret = atomic_load(&jobs->closing) ? -ECANCELED : check_name(name);
 
     if (ret == 0)
         ret = store_next_id(jobs->store, &id);

@@ -57,6 +57,10 @@ void jobs_close(struct jobs *jobs);
  * goes at the next tick. */
 void jobs_set_limits(struct jobs *jobs, const struct jobs_options *opt);
 
+/* The service will end: from now on no file can be made or opened for writing (-ECANCELED). What is being written may be finished, and
+ * is accepted as ever. */
+void jobs_refuse_new(struct jobs *jobs);
+
 /* To be called now and then (once a second is plenty; jobs_take_partition does it as well): forgets
  * jobs that are too old or too many, tries again what the disk refused. */
 void jobs_tick(struct jobs *jobs);

@@ -12,6 +12,7 @@
 #define DAEMON_JOBS_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "daemon/jobs.h"
@@ -149,6 +150,7 @@ struct upload {
 
 struct jobs {
     struct jobs_options opt;
+    atomic_bool closing; /* jobs_refuse_new */
     struct store *store;
     struct users *users;
     pthread_mutex_t disk;

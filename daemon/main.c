@@ -40,6 +40,8 @@
 #define ENGINE_ARGS_MAX 24
 #define TRUSTED_NAME "params-trusted" /* in the store */
 #define TICK_MS 5000 /* the table's housekeeping */
+#define DRAIN_LOOK_MS 50
+#define STOP_MORE_S 30 /* that a stop may take besides */
 
 enum exit_status { EXIT_STOPPED = 0, EXIT_FAULT = 1, EXIT_USAGE = 2 };
 
@@ -668,6 +670,29 @@ static const char *stop_that_came(struct service *sv)
     return NULL;
 }
 
+/* SIGTERM: nothing new comes in, what engines have begun may end in its time. Whatever happens to the service meanwhile, or another signal,
+ * ends that. */
+static void drain(struct service *sv)
+{
+    const int64_t until = now_ms() + (int64_t)sv->config.stop_wait_s * 1000;
+    struct pollfd fds[] = {{sv->signals, POLLIN, 0},
+                           {fs_ended_fd(atomic_load(&sv->fs)), POLLIN, 0},
+                           {sv->lost_fd, POLLIN, 0}};
+    char text[64];
+
+    jobs_refuse_new(sv->jobs);
+    fs_refuse_writers(atomic_load(&sv->fs));
+    snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%" PRIu64, (sv->config.stop_wait_s + STOP_MORE_S) * 1000000);
+    notify_send(text);
+    while (!sched_drain(sv->sched)) {
+        if (now_ms() >= until || poll(fds, ARRAY_LEN(fds), DRAIN_LOOK_MS) > 0) {
+            log_info(log_str("msg", "what is in flight goes back to the queue"));
+            return;
+        }
+        notify_send("WATCHDOG=1");
+    }
+}
+
 static enum exit_status run(struct service *sv)
 {
     struct pollfd fds[] = {{sv->signals, POLLIN, 0},
@@ -692,6 +717,9 @@ static enum exit_status run(struct service *sv)
         const char *name = stop_that_came(sv);
         if (name) {
             log_info(log_str("msg", "stopping"), log_str("signal", name));
+            notify_send("STOPPING=1");
+            if (sv->config.stop_wait_s)
+                drain(sv);
             return EXIT_STOPPED;
         }
     }

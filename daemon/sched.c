@@ -55,7 +55,7 @@ static void check_timers(struct sched *s, struct engine *e)
 {
     int64_t now = sched_now_ms();
 
-    if (e->state == ENGINE_DOWN && now >= e->retry_at)
+    if (e->state == ENGINE_DOWN && now >= e->retry_at && !atomic_load(&s->draining))
         engine_start(s, e);
     if ((e->state == ENGINE_READY || (e->state == ENGINE_STARTING && e->pid)) &&
         now - e->heard >= s->opt.silence_ms)
@@ -78,6 +78,15 @@ static void publish_holds(const struct sched *s, struct sched_status *st)
     }
 }
 
+static bool is_drained(const struct sched *s)
+{
+    bool empty = atomic_load(&s->draining) && !s->parked && s->writing == 0;
+
+    for (size_t i = 0; i < s->engines_len; i++)
+        empty = empty && s->engines[i].flights_len == 0;
+    return empty;
+}
+
 static void publish_status(struct sched *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -89,6 +98,7 @@ static void publish_status(struct sched *s)
     st->partitions_returned = s->returned;
     st->partitions_stolen = s->stolen;
     st->no_prover = s->no_prover;
+    s->drained = is_drained(s);
     publish_holds(s, st);
     for (size_t i = 0; i < s->engines_len; i++) {
         struct engine *e = &s->engines[i];
@@ -117,6 +127,14 @@ static void publish_status(struct sched *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+static void drain(struct sched *s)
+{
+    while (s->parked)
+        sched_give_back_parked(s, &s->parked);
+    for (size_t i = 0; i < s->engines_len; i++)
+        engine_recall_waiting(s, &s->engines[i]);
+}
+
 static void make_pass(struct sched *s)
 {
     sched_take_written(s);
@@ -130,8 +148,12 @@ static void make_pass(struct sched *s)
         engine_tell_of_cancelled(s, e);
         engine_tell_of_priorities(s, e);
     }
-    sched_give_out(s);
-    sched_steal(s);
+    if (atomic_load(&s->draining)) {
+        drain(s);
+    } else {
+        sched_give_out(s);
+        sched_steal(s);
+    }
     sched_look_for_provers(s);
     publish_status(s);
 }
@@ -148,7 +170,7 @@ static int poll_timeout(const struct sched *s)
     for (size_t i = 0; i < s->engines_len; i++) {
         const struct engine *e = &s->engines[i];
         if (e->state == ENGINE_DOWN)
-            at = earliest(at, e->retry_at);
+            at = atomic_load(&s->draining) ? at : earliest(at, e->retry_at);
         else if (e->state != ENGINE_STOPPING)
             at = earliest(at, e->heard + s->opt.silence_ms);
     }
@@ -304,6 +326,16 @@ int sched_start(struct sched *s, struct errmsg *err)
     pthread_setname_np(s->thread, "sched");
     s->running = true;
     return 0;
+}
+
+bool sched_drain(struct sched *s)
+{
+    if (!atomic_exchange(&s->draining, true))
+        sched_wake(s);
+    pthread_mutex_lock(&s->lock);
+    bool drained = s->drained;
+    pthread_mutex_unlock(&s->lock);
+    return drained;
 }
 
 void sched_stop(struct sched *s)

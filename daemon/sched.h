@@ -58,6 +58,9 @@ struct sched_options {
 
 int sched_create(const struct sched_options *opt, struct sched **out, struct errmsg *err);
 int sched_start(struct sched *s, struct errmsg *err);
+/* From the first call on nothing is given out, what no engine has begun goes back to the queue, and no engine is started. True when nothing
+ * is in flight any more: to be called now and then until it is, or until there is no more time. */
+bool sched_drain(struct sched *s);
 /* Stops the engines; what they held is back in the queue when it returns, within a few seconds. */
 void sched_stop(struct sched *s);
 void sched_destroy(struct sched *s);

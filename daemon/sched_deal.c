@@ -163,7 +163,7 @@ void sched_give_out(struct sched *s)
     bool nothing[SCHED_ENGINES_MAX] = {false};
     struct load loads[SCHED_ENGINES_MAX] = {{0}};
 
-    while (!atomic_load(&s->stop)) {
+    while (!atomic_load(&s->stop) && !atomic_load(&s->draining)) {
         give_all_parked(s);
         load_all(s, loads);
         for (size_t i = 0; i < s->engines_len; i++)
@@ -204,6 +204,14 @@ static bool waits_for_recalled(const struct engine *e)
         if (e->flights[i].recalled && !e->flights[i].begun)
             return true;
     return false;
+}
+
+void engine_recall_waiting(struct sched *s, struct engine *e)
+{
+    struct in_flight *f;
+
+    while (e->state == ENGINE_READY && (f = last_waiting(e)) != NULL)
+        recall(s, e, f);
 }
 
 void sched_steal(struct sched *s)

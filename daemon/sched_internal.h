@@ -86,6 +86,7 @@ struct sched {
     bool running;
     int wake_fd;
     atomic_bool stop;
+    atomic_bool draining;
     atomic_int log_level; /* wanted of engines */
 
     struct engine *engines;
@@ -98,12 +99,14 @@ struct sched {
     struct commit *unwritten; /* the disk did not take them yet */
     int64_t write_again_at;
     uint32_t unwritten_len;
+    size_t writing; /* results that the committer has */
     uint64_t done, failed, returned, stolen;
     bool no_prover;
     int sent_log_level;
 
     pthread_mutex_t lock;
     struct sched_status shared; /* guarded by lock: the copy that others see */
+    bool drained;               /* guarded by lock */
 };
 
 int64_t sched_now_ms(void);
@@ -148,6 +151,8 @@ void sched_look_for_provers(struct sched *s);
 /* ---- sched_deal.c ---- */
 void sched_give_out(struct sched *s);
 void sched_steal(struct sched *s);
+/* What it has not begun, it should give back. */
+void engine_recall_waiting(struct sched *s, struct engine *e);
 void sched_give_back_parked(struct sched *s, struct parked **at);
 void engine_tell_of_cancelled(struct sched *s, struct engine *e);
 void engine_tell_of_priorities(struct sched *s, struct engine *e);

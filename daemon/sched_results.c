@@ -101,6 +101,12 @@ void sched_on_written(void *ctx)
     sched_wake(ctx);
 }
 
+static void write_result(struct sched *s, struct commit *c)
+{
+    s->writing++;
+    committer_put(s->committer, c);
+}
+
 /* Told once of each. */
 static void keep_unwritten(struct sched *s, struct commit *c)
 {
@@ -136,6 +142,7 @@ void sched_take_written(struct sched *s)
 {
     for (struct commit *c = committer_take(s->committer), *next; c; c = next) {
         next = c->next;
+        s->writing--;
         if (c->result.ret < 0)
             keep_unwritten(s, c);
         else
@@ -151,7 +158,7 @@ void sched_retry_unwritten(struct sched *s)
     while (list) {
         struct commit *c = list;
         list = c->next;
-        committer_put(s->committer, c);
+        write_result(s, c);
     }
 }
 
@@ -177,7 +184,7 @@ void sched_on_done(struct sched *s, struct engine *e, const struct link_done *d)
     c->result.partition = d->partition;
     c->result.report = d->report;
     memcpy(c->result.proof, d->proof, sizeof(c->result.proof));
-    committer_put(s->committer, c);
+    write_result(s, c);
 }
 
 /* ---- sizes whose parameters cannot be used ---- */

@@ -229,6 +229,8 @@ int upload_open(struct jobs *jobs, uint64_t id, struct upload **out)
     uint64_t fresh = 0;
     int ret = u ? store_next_id(jobs->store, &fresh) : -ENOMEM;
 
+    if (ret == 0 && atomic_load(&jobs->closing))
+        ret = -ECANCELED;
     if (ret == 0) {
         pthread_mutex_lock(&jobs->lock);
         ret = open_to_write(jobs, id, fresh, &u->spool);

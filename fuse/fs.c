@@ -1066,6 +1066,11 @@ int fs_start(struct fs *fs, struct errmsg *err)
     return publisher_start(fs->publisher, err);
 }
 
+void fs_refuse_writers(struct fs *fs)
+{
+    writers_stop(fs->writers);
+}
+
 int fs_ended_fd(const struct fs *fs)
 {
     return fs->ended_fd;

@@ -45,6 +45,9 @@ void fs_set_max_unfinished(struct fs *fs, uint32_t max);
 /* Starts the threads and returns when the mount answers: users may come. */
 int fs_start(struct fs *fs, struct errmsg *err);
 
+/* No file can be opened for writing any more; who waits for that gets ECANCELED. Where jobs_refuse_new has been called. */
+void fs_refuse_writers(struct fs *fs);
+
 /* Readable (poll for POLLIN) once the mount has been taken away from outside: time to stop. */
 int fs_ended_fd(const struct fs *fs);
 

@@ -128,7 +128,7 @@ answers_or_ended() { answers || ! kill -0 "$front" 2>/dev/null; }
 
 restart() {
     log=$work/log
-    "$proofd" --mount "$mnt" --store "$store" --params "$params" --engine "$engine" --device none "$@" >>"$log" 2>&1 &
+    "$proofd" --mount "$mnt" --store "$store" --params "$params" --engine "$engine" --device none --stop-wait 0 "$@" >>"$log" 2>&1 &
     front=$!
     wait_for 60 answers_or_ended
     answers

@@ -47,7 +47,7 @@ wait_for() {
     done
 }
 start() {
-    "$proofd" --mount "$mnt" --store "$tmp/store" --params "$tmp/params" "$@" 2>>"$tmp/log" &
+    "$proofd" --mount "$mnt" --store "$tmp/store" --params "$tmp/params" --stop-wait 0 "$@" 2>>"$tmp/log" &
     front=$!
     wait_for 20 [ -d "$mnt/jobs" ]
 }

@@ -1,0 +1,84 @@
+# SIGTERM: nothing new is taken, what engines have begun may end in its time, the rest goes back to the queue; nothing is lost.
+. "$(dirname "$0")/lib.sh"
+
+learn 2KiB-sealed 2KiB-v1 2KiB-sparse
+a=$(c1 2KiB-sealed) b=$(c1 2KiB-v1) c=$(c1 2KiB-sparse)
+cannot_open() { # FILE: says why
+    dd if="$b" of="$1" status=none 2>"$work/why" && return 1
+    grep -q "Operation canceled" "$work/why"
+}
+waits_for_end() { kill -0 "$front" 2>/dev/null; }
+now() { date +%s%3N; }
+
+# ---- in time: a proof that has been begun is made, a file that is being written may be finished
+delays 0 3000
+start --max-unfinished 2 --stop-wait 60
+cp "$a" "$jobs/begun"
+expect "begun" wait_for 20 in_state begun proving
+exec 7>"$jobs/half"
+head -c 1000 "$b" >&7 2>/dev/null # its close is judged, too early
+cp "$c" "$jobs/waits" 2>"$work/waits" & waits=$!
+sleep 0.3
+expect "a writer that waits" kill -0 $waits
+kill -TERM "$front"
+expect "no new file" wait_for 20 cannot_open "$jobs/new"
+wait $waits
+like "who waited is told" "$(cat "$work/waits")" "Operation canceled"
+if waits_for_end && in_state begun proving; then
+    expect "status answers" cat "$mnt/status"
+    tail -c +1001 "$b" >&7
+fi
+exec 7>&-
+wait "$front"
+same "a clean end" $? 0
+refuse "nothing went back" grep -q "goes back to the queue" "$log"
+delays 0 600000
+start --max-unfinished 2
+expect "what had been begun is done, and not made again" in_state begun done
+expect "it is valid" is_valid "$a" "$jobs/begun.proof"
+refuse "what was refused is no job" test -e "$jobs/new"
+refuse "nor is what waited" test -e "$jobs/waits"
+expect "what was being written is one" test -e "$jobs/half.status"
+rm "$jobs/half"
+expect "stop" stop
+
+# ---- not in time: back to the queue
+start --stop-wait 1
+cp "$c" "$jobs/long"
+expect "long is begun" wait_for 20 in_state long proving
+from=$(now)
+expect "stop" stop
+ms=$(($(now) - from))
+expect "after the time that there is ($ms ms)" test $ms -ge 1000
+expect "and soon" test $ms -lt ${PROOFD_QUICK:+4}15000
+expect "as the log says" grep -q "goes back to the queue" "$log"
+
+# ---- another signal
+start --stop-wait 1h
+expect "long is begun again" wait_for 20 in_state long proving
+kill -TERM "$front"
+sleep 0.3
+expect "it is waited for" waits_for_end
+expect "a second signal ends that" stop
+delays 0 0
+start
+expect "long is done in the end" ends long done
+expect "long is valid" is_valid "$c" "$jobs/long.proof"
+expect "a stop with nothing to do" stop
+
+# ---- what an engine has not begun goes back at once: of a hundred partitions a few are proved
+real_engine
+printf 'synthesis_ms = 5\nstart_ms = 300\nfinish_ms = 300\n' >"$work/sim"
+done_ever() { awk '$1 == "proofd_partitions_done_total" { print $2 }' "$mnt/metrics"; }
+start --nodes all --simulate "$work/sim" --stop-wait 60
+echo '{"proofd-test":{"partitions":100,"seed":1}}' >"$jobs/many"
+expect "many is begun" wait_for 30 eval '[ "$(done_ever)" -ge 2 ]'
+from=$(now) before=$(done_ever)
+expect "stop" stop
+ms=$(($(now) - from))
+start --nodes all --simulate "$work/sim"
+after=$(cut -d' ' -f2 "$jobs/many.status" | cut -d/ -f1)
+expect "what was begun was kept ($before, then $after, in $ms ms)" test "$after" -gt "$before" -a "$after" -le $((before + 8))
+rm "$jobs/many"
+expect "stop" stop
+finish
