@@ -78,7 +78,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c doc/examples/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-grpc check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness experiments fuzz lint format install demo clean deps
+.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-grpc check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness experiments fuzz check-fleet lint format install install-grpc demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -265,6 +265,10 @@ check-system: all system-helpers
 check-grpc: all system-helpers
 	@BUILD=$(BUILD) tests/run.sh grpc
 
+# Three services in network namespaces of their own and nodes that do as Curio's: root, ten minutes. FLEET_JOBS=N.
+check-fleet: all system-helpers
+	@BUILD=$(BUILD) /usr/bin/python3 -B tests/grpc/fleet.py
+
 # The mount with every tool of doc/filesystem.md, and what files do on it.
 check-files:
 	@tests/lib/packages.sh files
@@ -319,7 +323,7 @@ $(BUILD)/lint/%.o: %.c | $(BLST)/bindings/blst.h
 INSTALL ?= install
 SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
 UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
-install: all
+install: all $(if $(GRPC_PROGRAM),install-grpc)
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin sbin share/man/man1 share/man/man4 share/man/man5 share/man/man7 share/man/man8 include/proofd \
 		share/bash-completion/completions share/proofd lib/sysusers.d lib/tmpfiles.d) $(addprefix $(DESTDIR),$(SYSTEMDDIR) $(UDEVDIR))
 	$(Q)$(INSTALL) -m 755 $(BUILD)/proofctl $(DESTDIR)$(PREFIX)/bin/
@@ -341,7 +345,16 @@ install: all
 	$(Q)$(INSTALL) -m 644 daemon/completion/proofctl $(DESTDIR)$(PREFIX)/share/bash-completion/completions/
 	$(Q)ln -sf proofctl $(DESTDIR)$(PREFIX)/share/bash-completion/completions/proofd
 
-# A Debian package, in $(BUILD)/deb; check-deb looks at it, installs it in a directory of its own and removes it again.
+# Of what speaks gRPC, which is a Debian package of its own.
+install-grpc: $(GRPC_PROGRAM)
+	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,sbin share/man/man8 lib/sysusers.d) $(DESTDIR)$(SYSTEMDDIR)
+	$(Q)$(INSTALL) -m 755 $(BUILD)/proofd-grpc $(DESTDIR)$(PREFIX)/sbin/
+	$(Q)$(INSTALL) -m 644 doc/man/proofd-grpc.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	$(Q)sed 's|/usr/sbin/|$(PREFIX)/sbin/|' daemon/systemd/proofd-grpc.service >$(DESTDIR)$(SYSTEMDDIR)/proofd-grpc.service
+	$(Q)chmod 644 $(DESTDIR)$(SYSTEMDDIR)/proofd-grpc.service
+	$(Q)$(INSTALL) -m 644 daemon/systemd/proofd-grpc.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/proofd-grpc.conf
+
+# Debian packages, in $(BUILD)/deb; check-deb looks at it, installs it in a directory of its own and removes it again.
 deb:
 	@tests/lib/packages.sh deb
 	@BUILD=$(BUILD) daemon/packaging/build.sh

@@ -132,16 +132,15 @@ static Status check_id(const std::string &id)
                   id.empty() ? "job_id is empty" : "job_id is too long");
 }
 
-/* The sector size of a circuit, for PreloadSRS and EvictSRS. */
-static Status check_circuit(const std::string &id, std::string *size)
+/* Of PreloadSRS and EvictSRS. */
+static Status check_circuit(const std::string &id)
 {
     for (const char *kind : {"wpost-", "winning-", "snap-"}) {
         if (id.rfind(kind, 0) == 0)
             return Status(StatusCode::UNIMPLEMENTED,
                           id + " is not there yet: porep-32g and its like are");
     }
-    *size = size_of_circuit(id);
-    if (!size->empty())
+    if (circuit_is_known(id))
         return Status::OK;
     return Status(StatusCode::INVALID_ARGUMENT,
                   "'" + id.substr(0, 64) +
@@ -375,24 +374,46 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
         return Status::OK;
     }
 
+    /* What engines hold they loaded with the first sector of that size; the mount has no way yet to ask them for it. */
     Status PreloadSRS(ServerContext *, const cuzk::v1::PreloadSRSRequest *request,
-                      cuzk::v1::PreloadSRSResponse *) override
+                      cuzk::v1::PreloadSRSResponse *response) override
     {
-        std::string size;
-        Status status = check_circuit(request->circuit_id(), &size);
+        bool held = false;
+        Status status = find_params(request->circuit_id(), &held);
 
-        return status.ok() ? Status(StatusCode::UNIMPLEMENTED, "the mount has no params/ yet")
-                           : status;
+        if (status.ok() && !held)
+            return Status(StatusCode::UNIMPLEMENTED,
+                          "parameters are loaded with the first sector that needs them, and kept");
+        response->set_already_loaded(held);
+        return status;
     }
 
     Status EvictSRS(ServerContext *, const cuzk::v1::EvictSRSRequest *request,
                     cuzk::v1::EvictSRSResponse *) override
     {
-        std::string size;
-        Status status = check_circuit(request->circuit_id(), &size);
+        bool held = false;
+        Status status = find_params(request->circuit_id(), &held);
 
-        return status.ok() ? Status(StatusCode::UNIMPLEMENTED, "the mount has no params/ yet")
-                           : status;
+        if (status.ok() && held)
+            return Status(StatusCode::UNIMPLEMENTED,
+                          "parameters are given up when another size needs the memory");
+        return status;
+    }
+
+    /* Whether an engine holds them. */
+    Status find_params(const std::string &circuit_id, bool *held)
+    {
+        ServiceState state;
+        Status status = check_circuit(circuit_id);
+
+        if (!status.ok())
+            return status;
+        int ret = state_read(mount_, &state);
+        if (ret < 0)
+            return unavailable(mount_, ret);
+        for (const ParamsState &p : state.params)
+            *held |= p.circuit_id == circuit_id && p.holders > 0;
+        return Status::OK;
     }
 
     const Mount &mount_;

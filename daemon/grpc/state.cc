@@ -15,13 +15,13 @@ static const struct {
                 {"porep-32g", "32GiB"},
                 {"porep-64g", "64GiB"}};
 
-std::string size_of_circuit(const std::string &circuit_id)
+bool circuit_is_known(const std::string &circuit_id)
 {
     for (const auto &c : circuits) {
         if (circuit_id == c.circuit_id)
-            return c.size;
+            return true;
     }
-    return "";
+    return false;
 }
 
 /* The number behind a word at the begin of a line, 0 where there is none: "proofd_uptime_seconds 17". */

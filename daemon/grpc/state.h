@@ -37,7 +37,7 @@ struct ServiceState {
 /* 0 or a negative errno. */
 int state_read(const Mount &mount, ServiceState *out);
 
-/* The sector size of a circuit of PoRep, as files of the mount have it: "porep-32g" is 32GiB. Empty: no such circuit. */
-std::string size_of_circuit(const std::string &circuit_id);
+/* Whether it is one of PoRep's circuits: "porep-32g". */
+bool circuit_is_known(const std::string &circuit_id);
 
 #endif

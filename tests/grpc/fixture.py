@@ -154,11 +154,11 @@ def documents():
 class Service:
     """proofd and proofd-grpc. `sim`: lines of the simulated device; `known`: documents whose proofs it is given."""
 
-    def __init__(self, name="service", sim=(), known=(), options=(), grpc_options=(), listen=None):
+    def __init__(self, name="service", sim=(), known=(), options=(), grpc_options=(), listen=None, cpu=0):
         self.dir = os.path.join(work, name)
         os.makedirs(self.dir + "/true")
         self.mount, self.jobs = self.dir + "/mnt", self.dir + "/mnt/jobs"
-        self.socket = self.dir + "/socket"
+        self.socket, self.cpu = self.dir + "/socket", cpu
         self.listen = listen or "unix:" + self.socket
         self.options, self.grpc_options = list(options), list(grpc_options)
         for d in known:
@@ -193,7 +193,7 @@ class Service:
     def start_proofd(self):
         self.proofd = self.launch(
             BUILD + "/proofd", "--mount", self.mount, "--store", self.dir + "/store", "--params", params(), "--engine", BUILD + "/proofd-engine",
-            "--device", "none", "--nodes", "cpus:0", "--permits", "2", "--simulate", self.dir + "/sim", *self.options)
+            "--device", "none", "--nodes", f"cpus:{self.cpu}", "--permits", "2", "--simulate", self.dir + "/sim", *self.options)
         if not wait_for(60, self.engine_is_up):
             expect("proofd starts", False)
             finish()

@@ -23,7 +23,7 @@ struct trapdoor {
     fr_t sum_a, sum_b;         /* of a_i L_i(tau), b_i L_i(tau) */
 };
 
-static fr_t secret(const char *name)
+fr_t trapdoor_secret(const char *name)
 {
     char text[64];
     uint8_t digest[32];
@@ -125,11 +125,11 @@ static void prepare(struct trapdoor *t)
 {
     fr_t m = fr_from_u64((uint64_t)1 << t->counts.log2_domain), one = fr_from_u64(1);
 
-    t->alpha = secret("alpha");
-    t->beta = secret("beta");
-    t->gamma = secret("gamma");
-    t->delta = secret("delta");
-    t->tau = secret("tau");
+    t->alpha = trapdoor_secret("alpha");
+    t->beta = trapdoor_secret("beta");
+    t->gamma = trapdoor_secret("gamma");
+    t->delta = trapdoor_secret("delta");
+    t->tau = trapdoor_secret("tau");
     t->omega = domain_generator(t->counts.log2_domain);
     t->next_power = one;
     t->factor = t->tau;

@@ -12,6 +12,9 @@
 
 struct trapdoor;
 
+/* One of the five scalars: "alpha", "beta", "gamma", "delta", "tau". */
+fr_t trapdoor_secret(const char *name);
+
 /* One partition of a C1; c1 NULL: the circuit of `size` with all values zero, which is enough for the key. Takes
  * 32 bytes for each variable. Returns 0 with *out set (end it with trapdoor_destroy), or as porep_synthesize. */
 int trapdoor_create(const struct sector_size *size, const struct c1 *c1, uint32_t partition,

@@ -26,6 +26,13 @@ check "proofd.8 and proofd --help" "$("$build/proofd" --help | help_options)" "$
 check "proofd.conf.5 and proofd --check-config" \
     "$("$build/proofd" --config "$tmp/empty" --check-config | sed -nE 's/^([a-z_]+) =.*/\1/p' | sort)" \
     "$(sed -nE 's/^\.It Ic ([a-z_]+)$/\1/p' doc/man/proofd.conf.5 | sort)"
+grpc=no
+[ ! -x "$build/proofd-grpc" ] || grpc=yes
+if [ $grpc = yes ]; then
+    check "proofd-grpc.8 and proofd-grpc --help" "$("$build/proofd-grpc" --help | help_options)" "$(manual_options doc/man/proofd-grpc.8)"
+    check "its keys are its options" "$("$build/proofd-grpc" --config "$tmp/empty" --check-config | sed -nE 's/^([a-z_]+) =.*/--\1/p' | tr _ - | sort)" \
+        "$("$build/proofd-grpc" --help | help_options | grep -vxE -e '--(config|check-config|version|help)')"
+fi
 commands=$("$build/proofctl" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
 check "commands of proofctl.1 and proofctl --help" "$(echo "$commands" | sort)" \
     "$(sed -nE 's/^\.It Ic ([a-z]+) .*/\1/p' doc/man/proofctl.1 | sort)"
@@ -44,8 +51,12 @@ if command -v groff >/dev/null; then
     done
 fi
 
+with_grpc() { # name: where gRPC was there to build with
+    [ $grpc = no ] || printf '%s\n' "$1"
+}
 make -s install NVCC= BUILD="$build" DESTDIR="$tmp" PREFIX=/usr >/dev/null 2>"$tmp/err" || cat "$tmp/err"
-check "files of make install" "usr/bin/proofctl
+check "files of make install" "$(grep . <<END | sort
+usr/bin/proofctl
 usr/include/proofd/abi.h
 usr/lib/systemd/system/proofd.service
 usr/lib/sysusers.d/proofd.conf
@@ -61,7 +72,13 @@ usr/share/man/man7/proof.7
 usr/share/man/man8/proofd-engine.8
 usr/share/man/man8/proofd.8
 usr/share/proofd/grafana-dashboard.json
-usr/share/proofd/prometheus-rules.yml" "$(cd "$tmp" && find usr -type f | sort)"
+usr/share/proofd/prometheus-rules.yml
+$(with_grpc usr/lib/systemd/system/proofd-grpc.service)
+$(with_grpc usr/lib/sysusers.d/proofd-grpc.conf)
+$(with_grpc usr/sbin/proofd-grpc)
+$(with_grpc usr/share/man/man8/proofd-grpc.8)
+END
+)" "$(cd "$tmp" && find usr -type f | sort)"
 # What is completed is what the programs know.
 completes() { # words of a line; the last one is to be completed
     PATH=$tmp/usr/bin:$tmp/usr/sbin:$PATH bash --norc -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _$1; printf "%s\n" "${COMPREPLY[@]}"' \

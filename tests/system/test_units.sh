@@ -13,6 +13,9 @@ expect "it says when it is ready" grep -qx 'Type=notify' "$unit"
 if command -v systemd-analyze >/dev/null; then
     sed "s|/usr/sbin/proofd|$proofd|; /^Documentation/d" "$unit" >"$work/proofd.service"
     same "systemd-analyze verify" "$(systemd-analyze verify "$work/proofd.service" 2>&1 | grep proofd.service)" ""
+    sed "s|/usr/sbin/proofd-grpc|/bin/true|; /^Documentation/d; /^User\|^Group/d" daemon/systemd/proofd-grpc.service >"$work/proofd-grpc.service"
+    same "systemd-analyze verify of proofd-grpc" "$(systemd-analyze verify "$work/proofd-grpc.service" 2>&1 | grep proofd-grpc.service)" ""
+    expect "systemd-analyze security of proofd-grpc" systemd-analyze security --offline=yes --threshold=30 --no-pager "$work/proofd-grpc.service"
     expect "systemd-analyze security" systemd-analyze security --offline=yes --threshold=50 --no-pager "$work/proofd.service"
 fi
 if command -v systemd-sysusers >/dev/null; then
