@@ -158,6 +158,19 @@ ok "umount from outside ends the service" wait_for 10 gone "$front"
 wait "$front" 2>/dev/null
 front=
 
+# ---- an engine program that goes away while the service runs, and comes back ----
+cp "$build/proofd-engine" "$tmp/engine"
+start --engine "$tmp/engine"
+ok "an engine of another place" wait_for 20 has_engine
+pid=$(engine)
+mv "$tmp/engine" "$tmp/engine.away"
+kill -9 "$pid"
+ok "without its program: the log says so" wait_for 20 grep -qE "^<3>.*$tmp/engine: cannot be started: No such file" "$tmp/log"
+ok "the mount answers" says "$mnt/status" "proofd"
+mv "$tmp/engine.away" "$tmp/engine"
+ok "an engine again" wait_for 60 engine_is_new "$pid"
+ok "SIGTERM after that" stop
+
 if [ -n "${PROOFD_QUICK:-}" ]; then
     echo "SKIP  proofd: a job through kills and stops (left out by PROOFD_QUICK)"
     echo "$passed passed, $failed failed, 1 skipped"
