@@ -243,10 +243,11 @@ gpu-benches: $(GPU_BENCHES)
 check-gpu: gpu-tests
 	@BUILD=$(BUILD) tests/run.sh gpu
 
-# The device on a real kernel, in a virtual machine: minutes without acceleration.
+# The package in a Debian of two NUMA nodes, in a virtual machine: minutes without acceleration. VM_PROOF=cpu: with a proof by its CPUs.
 check-vm:
 	@tests/lib/packages.sh vm
 	@$(MAKE) --no-print-directory $(PARALLEL) all system-helpers
+	@$(MAKE) --no-print-directory $(PARALLEL) deb
 	@BUILD=$(BUILD) tests/vm/run.sh
 
 bench-gpu: gpu-benches

@@ -11,7 +11,7 @@ check="g++ check fuse3 inotify-tools zstd gzip xz-utils rsync python3 jq procps 
 # Every tool of doc/filesystem.md.
 files="$check util-linux tar findutils grep sed less vim nano curl wget openssh-client openssh-sftp-server entr lsof"
 deb="debhelper lintian"
-vm="qemu-system-x86 seabios cpio kmod busybox-static fuse3 udev"
+vm="$deb qemu-system-x86 seabios mmdebstrap e2fsprogs cpio kmod busybox-static fakeroot zstd"
 fuzz="clang libclang-rt-14-dev"
 
 case ${1:-} in

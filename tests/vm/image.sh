@@ -1,65 +1,103 @@
 #!/usr/bin/env bash
-# Makes an initramfs that runs a command in a copy of this tree's build, under Debian's own kernel.
-# Usage: image.sh DIR COMMAND. DIR gets vmlinuz and initrd.gz; the programs come from this machine.
-set -eu
+# Makes a Debian of this machine's release for a virtual machine: image.sh DIR DEB. DIR gets vmlinuz, initrd and root.img (ext4), with what the
+# package DEB depends on. What is there and made by this very script, with the kernel that Debian has today, is kept. Neither root's rights
+# nor loop devices are needed.
+set -euo pipefail
 cd "$(dirname "$0")/../.."
-build=${BUILD:-build}
-dir=$1 command=$2
-tree=$dir/tree
+dir=$1
+free_mib=400
+# Beside the essential packages: what a machine boots with, the tools of the tests, and what our package depends on.
+depends=$(dpkg-deb -f "$2" Depends | sed -E 's/[|(][^,]*//g; s/ //g')
+packages=systemd,systemd-sysv,udev,kmod,mount,inotify-tools,procps,psmisc,zstd,$depends
+in_initrd="virtio_pci virtio_blk ext4"
+in_root="fuse cuse 9p 9pnet_virtio autofs4"
+
+release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+kernel=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }')
+version=$(apt-cache policy "$kernel" | awk '/Candidate:/ { print $2 }')
+inputs="$release $kernel $version $depends $(sha256sum <tests/vm/image.sh)"
+[ "$(cat "$dir/inputs" 2>/dev/null)" != "$inputs" ] || exit 0
 mkdir -p "$dir"
+rm -f "$dir/inputs"
+dir=$(cd "$dir" && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
 
-# The kernel that apt would install here; an unpacked one is kept.
-if ! ls "$dir"/kernel/boot/vmlinuz-* >/dev/null 2>&1; then
-    package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }')
-    (cd "$dir" && apt-get download -qq "$package")
-    dpkg-deb -x "$dir/$package"_*.deb "$dir/kernel"
-fi
-cp "$dir"/kernel/boot/vmlinuz-* "$dir/vmlinuz"
+# Files of an image belong to root, whoever makes it.
+as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else fakeroot "$@"; fi; }
 
-rm -rf "$tree"
-mkdir -p "$tree"/{bin,sbin,usr/bin,usr/sbin,lib64,dev,proc,sys,tmp,run,etc,modules,proofd/build}
-# What a program needs to run: itself and its libraries, at their places.
-with_libraries() { # file destination
-    cp -L "$1" "$tree$2"
-    ldd "$1" 2>/dev/null | grep -o '/[^ ]*' | while read -r lib; do
-        [ -e "$tree$lib" ] || { mkdir -p "$tree${lib%/*}" && cp -L "$lib" "$tree$lib"; }
-    done
+# ---- the kernel: unpacked, with the few modules that the machine needs
+(cd "$tmp" && apt-get download -qq -o APT::Sandbox::User=root "$kernel" && dpkg-deb -x "$kernel"_*.deb kernel)
+release_of_kernel=$(ls "$tmp/kernel/lib/modules")
+cp "$tmp/kernel/boot/vmlinuz-$release_of_kernel" "$dir/vmlinuz"
+depmod -b "$tmp/kernel" "$release_of_kernel"
+modules() { # in the order in which they go in
+    local m
+    for m; do modprobe -d "$tmp/kernel" -S "$release_of_kernel" --show-depends "$m"; done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
 }
-for p in bash sh cat cmp cp cut date dd dirname basename env false grep head id kill ls mkdir mktemp mount mv nproc od pgrep \
-    readlink rm sed seq setpriv sleep sort stat tail tee timeout touch tr true umount uniq wc awk chmod find sync comm; do
-    path=$(command -v "$p") && case $path in /*) with_libraries "$path" "/bin/$p" ;; esac
-done
-with_libraries "$(command -v udevadm)" /bin/udevadm
-ln -s udevadm "$tree/bin/systemd-udevd" # the daemon too, by its name
-mkdir -p "$tree/usr/lib/udev/rules.d" "$tree/etc/udev"
-cp udev/60-proof.rules "$tree/usr/lib/udev/rules.d/"
-cp /bin/busybox "$tree/bin/busybox"
-for p in proofd proofd-engine proofctl; do with_libraries "$build/$p" "/proofd/build/$p"; done
-mkdir -p "$tree/proofd/build/tests/system" "$tree/proofd/build/doc/examples"
-for p in tests/system/probe tests/system/fake_engine doc/examples/device-client; do with_libraries "$build/$p" "/proofd/build/$p"; done
-mkdir -p "$tree/proofd/tests" "$tree/proofd/doc"
-cp -r tests/system tests/lib tests/vm tests/run.sh "$tree/proofd/tests/"
-cp -r doc/examples "$tree/proofd/doc/"
-find "$dir/kernel" -name fuse.ko -o -name cuse.ko | while read -r m; do cp "$m" "$tree/modules/"; done
-printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n' >"$tree/etc/passwd"
-printf 'root:x:0:\nproof:x:990:\nnogroup:x:65534:\n' >"$tree/etc/group"
-cat >"$tree/init" <<END
+
+# ---- the initial file system finds the disk, no more
+mkdir -p "$tmp/initrd"/{bin,dev,modules,root}
+cp "$(command -v busybox)" "$tmp/initrd/bin/busybox"
+for m in $(modules $in_initrd); do
+    cp "$m" "$tmp/initrd/modules/"
+    basename "$m"
+done >"$tmp/initrd/modules/order"
+cat >"$tmp/initrd/init" <<'END'
 #!/bin/busybox sh
-export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/tmp
-busybox mount -t proc proc /proc
-busybox mount -t sysfs sys /sys
-busybox mount -t devtmpfs dev /dev
-busybox mount -t tmpfs tmp /tmp
-[ -e /dev/fd ] || busybox ln -s /proc/self/fd /dev/fd
-busybox mkdir -p /dev/shm && busybox mount -t tmpfs shm /dev/shm
-busybox insmod /modules/fuse.ko
-busybox insmod /modules/cuse.ko
-busybox ip link set lo up
-cd /proofd
-echo
-$command
-echo "=== ended \$?"
-busybox poweroff -f
+alias bb=/bin/busybox
+bb mount -t devtmpfs dev /dev
+bb cat /modules/order | while read m; do bb insmod /modules/$m; done
+until [ -b /dev/vda ]; do bb sleep 0.1; done
+bb mount -t ext4 /dev/vda /root
+bb umount /dev
+exec /bin/busybox switch_root /root /sbin/init
 END
-chmod +x "$tree/init"
-(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$dir/initrd.gz"
+chmod +x "$tmp/initrd/init"
+(cd "$tmp/initrd" && find . | as_root cpio -o -H newc --quiet) >"$dir/initrd"
+
+# ---- the disk
+mmdebstrap --quiet --variant=essential --include="$packages" --dpkgopt=force-unsafe-io \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --customize-hook='rm -f "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap' "$release" "$tmp/root.tar"
+root=$tmp/root
+in_place=$root/usr/lib/modules/$release_of_kernel
+mkdir -p "$root"/{etc/systemd/system,etc/systemd/journald.conf.d,tree,build,params} "$in_place/kernel"
+cp "$tmp/kernel/lib/modules/$release_of_kernel"/modules.{builtin,builtin.modinfo,order} "$in_place/"
+modules $in_root | xargs cp -t "$in_place/kernel/"
+# No terminal waits for anybody, and nothing that takes time is of use here.
+for unit in getty@tty1.service serial-getty@ttyS0.service systemd-pstore.service systemd-random-seed.service systemd-update-utmp.service \
+    e2scrub_reap.service e2scrub_all.timer dpkg-db-backup.timer fstrim.timer apt-daily.timer; do
+    ln -s /dev/null "$root/etc/systemd/system/$unit"
+done
+printf '[Journal]\nStorage=volatile\nRateLimitBurst=0\n' >"$root/etc/systemd/journald.conf.d/vm.conf"
+echo vm >"$root/etc/hostname"
+echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
+for share in tree build params; do
+    echo "$share /$share 9p trans=virtio,version=9p2000.L,msize=1048576,cache=loose,ro 0 0"
+done >"$root/etc/fstab"
+cat >"$root/etc/systemd/system/vm-tests.service" <<'END'
+[Unit]
+Description=Tests of proofd
+RequiresMountsFor=/tree /build /params
+[Service]
+ExecStart=/bin/bash /tree/tests/vm/guest.sh
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/ttyS0
+END
+mkdir "$root/etc/systemd/system/multi-user.target.wants"
+ln -s ../vm-tests.service "$root/etc/systemd/system/multi-user.target.wants/"
+make_disk() {
+    mkdir "$tmp/disk"
+    tar -xf "$tmp/root.tar" -C "$tmp/disk" --exclude './dev/*'
+    cp -a --no-preserve=ownership "$root/." "$tmp/disk/"
+    depmod -b "$tmp/disk" "$release_of_kernel"
+    truncate -s $(($(du -sm "$tmp/disk" | cut -f1) + free_mib))M "$dir/root.img.new"
+    mke2fs -q -t ext4 -O ^has_journal -F -d "$tmp/disk" "$dir/root.img.new"
+}
+export -f make_disk
+export tmp root release_of_kernel dir free_mib
+as_root bash -euc make_disk
+mv "$dir/root.img.new" "$dir/root.img"
+echo "$inputs" >"$dir/inputs"

@@ -1,0 +1,14 @@
+#!/bin/bash
+# A proof by the CPUs of the machine: an hour without acceleration.
+. "$(dirname "$0")/lib.sh"
+for n in 0 1; do echo 0 >/sys/devices/system/node/node$n/hugepages/hugepages-2048kB/nr_hugepages; done
+printf '%s\n' "params = /params" "nodes = 0" >/etc/proofd.conf
+restart_service
+expect "it is up" wait_for 60 is_up
+cp "$given/2KiB-sealed.json" "$jobs/by-cpu"
+expect "the proof is made" ends by-cpu done 7200
+expect "it is valid" is_valid "$given/2KiB-sealed.json" "$jobs/by-cpu.proof"
+same "by whom" "$(value 0/topology prover)" cpu
+grep -o '"stages.*' -A1 "$jobs/by-cpu.report"
+expect "rm" rm "$jobs/by-cpu"
+finish_here
