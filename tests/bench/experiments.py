@@ -59,13 +59,18 @@ def put_permits(sim, cpu):
     for permits, runs in sim:
         print(f"| {permits} | {spread([seconds_for_ten(r, TIME_SCALE) for r in runs])} | {spread([share(r, 'starting') for r in runs])} % |"
               f" {max(used(r) for r in runs):.0f} | {spread([peak_mib(r) for r in runs], 0)} |")
+    if cpu:
+        put_cpu(cpu)
+    print("\n![throughput and peak memory against permits](permits.svg)")
+
+
+def put_cpu(cpu):
     print("\nThe CPU prover, 2 KiB, four proofs at once, parameters in the engine's memory included:\n")
     print("| permits | s for a proof | prover in use | permits in use at most | resident MiB at most |")
     print("|---|---|---|---|---|")
     for permits, runs in cpu:
         print(f"| {permits} | {spread([seconds_for_one(r) for r in runs], 2)} | {spread([share(r, 'busy') for r in runs])} % |"
               f" {max(used(r) for r in runs):.0f} | {spread([peak_mib(r) for r in runs], 0)} |")
-    print("\n![throughput and peak memory against permits](permits.svg)")
 
 
 WIDTH, HEIGHT, LEFT, TOP = 320, 200, 60, 40
@@ -143,23 +148,27 @@ def put_row(what, levels, column, unit, factor):
 
 def log(paced_path, quick_path, proof_path):
     paced, quick, proof = read_pairs(paced_path), read_pairs(quick_path), read_pairs(proof_path)
-    print(f"Levels by turns in one service, its log into a file: {len(paced['err'])} of each with simulated devices,"
-          f" {len(proof['err'])} with the CPU prover. Mean of the differences to `err`, which writes nothing, with its 95 % interval. CPU time is that"
+    with_prover = f", {len(proof['err'])} with the CPU prover" if proof else ""
+    print(f"Levels by turns in one service, its log into a file: {len(paced['err'])} of each with simulated devices{with_prover}. Mean of the differences to `err`, which writes nothing, with its 95 % interval. CPU time is that"
           " of all threads of proofd and its engine; beside other work it is the fairer measure of the two.\n")
     print("| what | `err` | `info` | `debug` |")
     print("|---|---|---|---|")
     put_row("ten partitions at the pace of 32 GiB, by 64: wall", paced, 0, "ms", 1)
     put_row("the same: CPU time", paced, 1, "ms", 1e-6)
     put_row("a hundred partitions that take no time: CPU time", quick, 1, "ms", 1e-6)
-    put_row("2 KiB on the CPU prover: CPU time", proof, 1, "s", 1e-9)
-    put_row("the same: wall", proof, 0, "s", 1e-3)
-    base = statistics.mean(x[1] for x in proof["err"])
+    if proof:
+        put_row("2 KiB on the CPU prover: CPU time", proof, 1, "s", 1e-9)
+        put_row("the same: wall", proof, 0, "s", 1e-3)
     print()
     for level in "info", "debug":
         mean, half = difference(quick, level, 1)
         lines = statistics.mean(x[2] for x in quick[level]) / 100
-        print(f"From the third line: `{level}` ({lines:.1f} lines a partition) costs {mean / 1e5:.1f} µs of CPU time for each partition ({(mean - half) / 1e5:.1f} to"
-              f" {(mean + half) / 1e5:.1f}): at most {100 * (mean + half) / 100 / base:.4f} % of what a proof of 2 KiB takes.")
+        text = (f"From the third line: `{level}` ({lines:.1f} lines a partition) costs {mean / 1e5:.1f} µs of CPU time for each partition"
+                f" ({(mean - half) / 1e5:.1f} to {(mean + half) / 1e5:.1f})")
+        if proof:
+            base = statistics.mean(x[1] for x in proof["err"])
+            text += f": at most {(mean + half) / base:.4f} % of what a proof of 2 KiB takes"
+        print(text + ".")
 
 
 # ---- the document

@@ -2,7 +2,8 @@
 # make experiments: rules of the pipeline, permits, and what the log costs, on simulated devices with the times of a 32 GiB partition by
 # 64 and sizes by 1024, and on the CPU prover with 2 KiB. Fills the marked part of doc/measurements.md and doc/permits.svg; about a
 # quarter of an hour on two cores that have nothing else to do.
-# EXPERIMENT_RUNS (5): of each way; EXPERIMENT_PAIRS (30): interleaved, of simulated jobs; EXPERIMENT_PROOFS (30): of proofs of 2 KiB.
+# EXPERIMENT_RUNS (5): of each way; EXPERIMENT_PAIRS (30): interleaved, of simulated jobs; EXPERIMENT_PROOFS (30): of proofs of 2 KiB,
+# 0: without the CPU prover.
 . "$(dirname "$0")/../system/lib.sh"
 real_engine
 runs=${EXPERIMENT_RUNS:-5} pairs=${EXPERIMENT_PAIRS:-30} proofs=${EXPERIMENT_PROOFS:-30}
@@ -33,7 +34,8 @@ sweep() {
         for _ in $(seq "$runs"); do echo "$permits $(bench --c1 "$work/doc" --count 5)"; done
         stop
     done >"$work/sweep"
-    for permits in 1 2 3; do
+    : >"$work/sweep-cpu"
+    [ "$proofs" -eq 0 ] || for permits in 1 2 3; do
         begin --permits "$permits"
         bench --c1 "$(c1 2KiB-sealed)" --count 1 >"$work/warm"
         echo "$permits $(bench --c1 "$(c1 2KiB-sealed)" --count 4)"
@@ -68,6 +70,7 @@ interleave() { # how many, file, document, level...
 }
 
 log_cost() {
+    : >"$work/log-proof"
     like_32gib
     document 10
     begin --simulate "$work/sim" --permits 4
@@ -78,9 +81,11 @@ log_cost() {
     begin --simulate "$work/sim" --permits 8
     interleave "$pairs" "$work/log-quick" "$work/doc" err info debug
     stop
-    begin
-    interleave "$proofs" "$work/log-proof" "$(c1 2KiB-sealed)" err debug
-    stop
+    if [ "$proofs" -gt 0 ]; then
+        begin
+        interleave "$proofs" "$work/log-proof" "$(c1 2KiB-sealed)" err debug
+        stop
+    fi
     evaluate log "$work/log-paced" "$work/log-quick" "$work/log-proof"
 }
 
