@@ -1,8 +1,8 @@
 /*
  * Everything the files hold is a known scalar times a generator. So the scalars are made first: the circuit's
  * polynomials at tau (qap.h), turned in place into the scalars of ic, l, a and b. Then the sections are
- * written one after another, some ten thousand points at a time: scalars, products, encoding, file. What is
- * in memory is the scalars and one such piece, never a section.
+ * written one after another, some ten thousand points at a time: scalars, products, encoding, file. A thread digests and writes
+ * what has been encoded while the next points are made. What is in memory is the scalars and two such pieces, never a section.
  *
  * The marker is on disk before the parameters get their name, so no crash leaves them without it.
  */
@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -30,6 +32,14 @@
 #define DEVICE_PIECE ((size_t)1 << 18) /* that a device hands over at a time */
 #define ENCODE_STEP 1024
 
+/* Something that is done beside the rest, once at a time. */
+struct aside {
+    pthread_t thread;
+    bool running;
+    int ret;
+    struct errmsg err;
+};
+
 struct setup {
     const struct sector_size *size;
     const struct setup_options *opt;
@@ -45,13 +55,40 @@ struct setup {
     size_t piece; /* how many points */
     fr_t *scalars;
     void *points;
-    uint8_t *bytes;
+    uint8_t *bytes[2]; /* one is written while the other comes to be */
+    unsigned turn;
+    struct aside writing, tables;
+    size_t written; /* bytes of the piece that is written */
 };
 
 static void report(const struct setup *s, const char *stage, uint64_t done, uint64_t total)
 {
     if (s->opt->progress)
         s->opt->progress(s->opt->progress_ctx, stage, done, total);
+}
+
+/* Without threads at once. */
+static void aside_start(struct aside *a, void *(*body)(void *), struct setup *s)
+{
+    sigset_t all, old;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    a->running = pthread_create(&a->thread, NULL, body, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (a->running)
+        pthread_setname_np(a->thread, "setup");
+    else
+        body(s);
+}
+
+/* How it went. */
+static int aside_end(struct aside *a, struct errmsg *err)
+{
+    if (a->running)
+        pthread_join(a->thread, NULL);
+    a->running = false;
+    return a->ret < 0 ? errmsg_set(err, a->ret, "%s", a->err.text) : 0;
 }
 
 /* ------------------------------------------------------------------------------------- scalars */
@@ -139,14 +176,18 @@ static int make_scalars(struct setup *s, struct errmsg *err)
 
 /* -------------------------------------------------------------------------------------- points */
 
-static int make_tables(struct setup *s, struct errmsg *err)
+/* By the thread that is beside. */
+static void *make_tables(void *arg)
 {
-    int ret = fixed_base_g1_create(blst_p1_affine_generator(), FIXED_BASE_G1_BITS, s->opt->workers,
-                                   &s->g1, err);
-    if (ret == 0)
-        ret = fixed_base_g2_create(blst_p2_affine_generator(), FIXED_BASE_G2_BITS, s->opt->workers,
-                                   &s->g2, err);
-    return ret;
+    struct setup *s = arg;
+    struct aside *a = &s->tables;
+
+    a->ret = fixed_base_g1_create(blst_p1_affine_generator(), FIXED_BASE_G1_BITS, NULL, &s->g1,
+                                  &a->err);
+    if (a->ret == 0)
+        a->ret = fixed_base_g2_create(blst_p2_affine_generator(), FIXED_BASE_G2_BITS, NULL, &s->g2,
+                                      &a->err);
+    return NULL;
 }
 
 static int make_room(struct setup *s, size_t piece, struct errmsg *err)
@@ -154,15 +195,17 @@ static int make_room(struct setup *s, size_t piece, struct errmsg *err)
     s->piece = piece;
     s->scalars = malloc(piece * sizeof(*s->scalars));
     s->points = malloc(piece * sizeof(g2_affine_t));
-    s->bytes = malloc(piece * G2_BYTES);
-    if (!s->scalars || !s->points || !s->bytes)
+    s->bytes[0] = malloc(piece * G2_BYTES);
+    s->bytes[1] = malloc(piece * G2_BYTES);
+    if (!s->scalars || !s->points || !s->bytes[0] || !s->bytes[1])
         return errmsg_set(err, -ENOMEM, "setup: no memory for pieces of %zu points", piece);
     return 0;
 }
 
-/* All that comes before the file. */
+/* All that comes before the file. The circuit is synthesised by this thread alone, so tables are made meanwhile. */
 static int make_points(struct setup *s, struct errmsg *err)
 {
+    aside_start(&s->tables, make_tables, s);
     int ret = evaluate_circuit(s, err);
 
     if (ret == 0)
@@ -170,7 +213,7 @@ static int make_points(struct setup *s, struct errmsg *err)
     if (ret == 0)
         ret = make_room(s, PIECE, err);
     if (ret == 0)
-        ret = make_tables(s, err);
+        ret = aside_end(&s->tables, err);
     if (ret == 0)
         ret = secrets_key(&s->secrets, s->qap->w, s->qap->n_inputs, &s->vk, err);
     return ret;
@@ -239,6 +282,7 @@ struct encoding {
     const struct setup *s;
     size_t len;
     bool g2;
+    uint8_t *to;
 };
 
 static void encode_step(void *ctx, size_t item, unsigned thread)
@@ -251,9 +295,9 @@ static void encode_step(void *ctx, size_t item, unsigned thread)
     (void)thread;
     for (size_t i = item * ENCODE_STEP; i < end; i++) {
         if (e->g2)
-            g2_encode(e->s->bytes + i * G2_BYTES, &g2[i]);
+            g2_encode(e->to + i * G2_BYTES, &g2[i]);
         else
-            g1_encode(e->s->bytes + i * G1_BYTES, &g1[i]);
+            g1_encode(e->to + i * G1_BYTES, &g1[i]);
     }
 }
 
@@ -273,10 +317,27 @@ static void digest_end(struct setup *s)
     memcpy(s->file_digest, whole, sizeof(s->file_digest));
 }
 
-static int write_bytes(struct setup *s, const void *bytes, size_t len, struct errmsg *err)
+static int digest_and_write(struct setup *s, const void *bytes, size_t len, struct errmsg *err)
 {
     EVP_DigestUpdate(s->digest, bytes, len);
     return newfile_write(&s->file, bytes, len, err);
+}
+
+/* Behind what is still being written. */
+static int write_bytes(struct setup *s, const void *bytes, size_t len, struct errmsg *err)
+{
+    int ret = aside_end(&s->writing, err);
+
+    return ret < 0 ? ret : digest_and_write(s, bytes, len, err);
+}
+
+/* By the thread that is beside: the piece that was encoded last. */
+static void *write_encoded(void *arg)
+{
+    struct setup *s = arg;
+
+    s->writing.ret = digest_and_write(s, s->bytes[!s->turn], s->written, &s->writing.err);
+    return NULL;
 }
 
 /* Points [first, first + n) of a section come to stand in s->points. */
@@ -297,14 +358,20 @@ static int get_piece(struct setup *s, const struct section *section, size_t firs
 static int write_piece(struct setup *s, const struct section *section, size_t first, size_t n,
                        struct errmsg *err)
 {
-    struct encoding e = {.s = s, .len = n, .g2 = section->g2};
+    struct encoding e = {.s = s, .len = n, .g2 = section->g2, .to = s->bytes[s->turn]};
     size_t point_bytes = section->g2 ? G2_BYTES : G1_BYTES;
 
     int ret = get_piece(s, section, first, n, err);
     if (ret < 0)
         return ret;
     workers_run(s->opt->workers, (n + ENCODE_STEP - 1) / ENCODE_STEP, encode_step, &e);
-    return write_bytes(s, s->bytes, n * point_bytes, err);
+    ret = aside_end(&s->writing, err); /* of the piece before */
+    if (ret < 0)
+        return ret;
+    s->written = n * point_bytes;
+    s->turn = !s->turn;
+    aside_start(&s->writing, write_encoded, s);
+    return 0;
 }
 
 static int write_section(struct setup *s, const struct section *section, struct errmsg *err)
@@ -349,11 +416,14 @@ static int write_params(struct setup *s, const char *path, const uint8_t *key, s
         ret = write_bytes(s, key, key_bytes, err);
     for (size_t i = 0; ret == 0 && i < ARRAY_LEN(sections); i++)
         ret = write_section(s, &sections[i], err);
+    if (ret == 0)
+        ret = aside_end(&s->writing, err);
     report(s, "sync", 0, params_bytes(s));
     if (ret == 0)
         ret = newfile_commit(&s->file, err);
     if (ret == 0)
         report(s, "sync", params_bytes(s), params_bytes(s));
+    aside_end(&s->writing, NULL);
     newfile_close(&s->file);
     if (ret == 0)
         digest_end(s);
@@ -483,6 +553,7 @@ static int write_files(struct setup *s, const struct names *n, struct errmsg *er
 
 static void setup_fini(struct setup *s)
 {
+    aside_end(&s->tables, NULL);
     qap_destroy(s->qap);
     vk_fini(&s->vk);
     fixed_base_destroy(s->g1);
@@ -490,7 +561,8 @@ static void setup_fini(struct setup *s)
     EVP_MD_CTX_free(s->digest);
     free(s->scalars);
     free(s->points);
-    free(s->bytes);
+    free(s->bytes[0]);
+    free(s->bytes[1]);
 }
 
 int setup_run(const struct sector_size *size, const struct setup_options *opt, bool *made,
