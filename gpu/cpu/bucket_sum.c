@@ -110,7 +110,8 @@ static void piece_place(struct division *d, uint32_t start, size_t len, size_t t
         (struct piece){.start = start, .len = (uint32_t)len, .to = (uint32_t)to};
 }
 
-static void division_place(struct division *d, const uint32_t *start, size_t lists)
+/* The sum that a cut list has already is one more part of it, the last. */
+static void division_place(struct division *d, const uint32_t *start, size_t lists, bool grow)
 {
     size_t part = lists, cut = 0;
 
@@ -125,19 +126,20 @@ static void division_place(struct division *d, const uint32_t *start, size_t lis
         d->cuts.start[cut++] = (uint32_t)(part - lists);
         for (size_t at = 0; at < len; at += d->piece_max)
             piece_place(d, start[k] + (uint32_t)at, min_size(d->piece_max, len - at), part++);
+        part += grow;
     }
     d->cuts.start[cut] = (uint32_t)(part - lists);
 }
 
-static int division_init(struct division *d, const uint32_t *start, size_t lists, size_t batch)
+static int division_init(struct division *d, const struct lists *l, bool grow, size_t batch)
 {
-    size_t piece_max = (start[lists] - start[0]) / (batch / 4) + 1;
+    size_t piece_max = (l->start[l->len] - l->start[0]) / (batch / 4) + 1;
 
     *d = (struct division){.piece_max = piece_max < PIECE_MIN ? PIECE_MIN : piece_max};
     d->counts = calloc(d->piece_max + 1, sizeof(*d->counts));
     if (!d->counts)
         return -ENOMEM;
-    division_count(d, start, lists);
+    division_count(d, l->start, l->len);
     d->pieces = malloc((d->len + 1) * sizeof(*d->pieces));
     d->cuts.list = malloc((d->cuts.len + 1) * sizeof(*d->cuts.list));
     d->cuts.start = malloc((d->cuts.len + 1) * sizeof(*d->cuts.start));
@@ -145,7 +147,7 @@ static int division_init(struct division *d, const uint32_t *start, size_t lists
         division_fini(d);
         return -ENOMEM;
     }
-    division_place(d, start, lists);
+    division_place(d, l->start, l->len, grow);
     return 0;
 }
 
@@ -161,85 +163,118 @@ static size_t take_refs(const struct piece *pieces, size_t len, const base_ref *
     return len;
 }
 
-/* Sums of up to a batch of pieces, into the columns. */
-static void add_pieces(struct summer *s, const void *bases, const base_ref *refs,
-                       const struct piece *pieces, size_t len)
+/* What is divided, and where sums go: those of lists to `sums`, those of parts to `parts`. */
+struct summing {
+    const struct lists *lists;
+    struct division division;
+    bool grow;
+    void *sums, *parts;
+};
+
+/* The columns of pieces that are whole lists begin with the sums that these have. */
+static void take_sums(struct summer *s, const struct summing *g, const struct piece *pieces,
+                      size_t len, const struct addends *next)
 {
+    struct addends add = {s->points, s->refs[1], len};
+
+    for (size_t i = 0; i < len; i++) {
+        void *point = group_at(s->group, s->points, i);
+        if (pieces[i].to < g->lists->len)
+            memcpy(point, group_at(s->group, g->sums, pieces[i].to), s->group->affine_bytes);
+        else
+            memset(point, 0, s->group->affine_bytes);
+        s->refs[1][i] = base_ref_make(i, false);
+    }
+    columns_add(s->columns, 0, &add, next);
+}
+
+/* Sums of up to a batch of pieces, into the columns. */
+static void add_pieces(struct summer *s, const struct summing *g, const struct piece *pieces,
+                       size_t len)
+{
+    const struct lists *l = g->lists;
     unsigned now = 0;
-    struct addends add = {bases, s->refs[now], take_refs(pieces, len, refs, 0, s->refs[now])};
+    struct addends add = {l->bases, s->refs[now], take_refs(pieces, len, l->refs, 0, s->refs[now])};
 
     columns_clear(s->columns, 0, len);
+    if (g->grow)
+        take_sums(s, g, pieces, len, &add);
     for (uint32_t step = 1; add.len > 0; step++) {
-        struct addends next = {bases, s->refs[!now], 0};
-        next.len = take_refs(pieces, add.len, refs, step, s->refs[!now]);
+        struct addends next = {l->bases, s->refs[!now], 0};
+        next.len = take_refs(pieces, add.len, l->refs, step, s->refs[!now]);
         columns_add(s->columns, 0, &add, next.len ? &next : NULL);
         add = next;
         now = !now;
     }
 }
 
-/* Sums of all pieces: those of lists go to `sums`, those of parts to `parts`. */
-static void sum_pieces(struct summer *s, const void *bases, const base_ref *refs,
-                       const struct division *d, size_t lists, void *sums, void *parts)
+static void sum_pieces(struct summer *s, const struct summing *g)
 {
-    const struct group *g = s->group;
+    const struct division *d = &g->division;
+    const size_t lists = g->lists->len;
 
     for (size_t first = 0; first < d->len; first += s->batch) {
         const struct piece *pieces = d->pieces + first;
         size_t len = min_size(s->batch, d->len - first);
-        add_pieces(s, bases, refs, pieces, len);
+        add_pieces(s, g, pieces, len);
         columns_store(s->columns, 0, len, s->points);
         for (size_t i = 0; i < len; i++) {
             size_t to = pieces[i].to;
-            memcpy(to < lists ? group_at(g, sums, to) : group_at(g, parts, to - lists),
-                   group_at(g, s->points, i), g->affine_bytes);
+            memcpy(to < lists ? group_at(s->group, g->sums, to)
+                              : group_at(s->group, g->parts, to - lists),
+                   group_at(s->group, s->points, i), s->group->affine_bytes);
         }
     }
 }
 
 /* The parts of each list that was cut are a list again. */
-static int sum_parts(struct summer *s, const struct cuts *cuts, const void *parts, void *sums)
+static int sum_parts(struct summer *s, const struct summing *g)
 {
-    const struct group *g = s->group;
-    size_t len = cuts->start[cuts->len];
+    const struct cuts *cuts = &g->division.cuts;
+    const size_t bytes = s->group->affine_bytes, len = cuts->start[cuts->len];
     base_ref *refs = malloc(len * sizeof(*refs));
-    void *part_sums = malloc(cuts->len * g->affine_bytes);
+    void *part_sums = malloc(cuts->len * bytes);
+    const struct lists l = {g->parts, refs, cuts->start, cuts->len};
     int ret = -ENOMEM;
 
     if (!refs || !part_sums)
         goto out;
     for (size_t i = 0; i < len; i++)
         refs[i] = base_ref_make(i, false);
-    ret = summer_add_lists(s, parts, refs, cuts->start, cuts->len, part_sums);
+    /* NOLINTBEGIN(clang-analyzer-core.CallAndMessage,clang-analyzer-core.UndefinedBinaryOperatorResult): division_place has set as many */
+    for (size_t i = 0; g->grow && i < cuts->len; i++)
+        memcpy(group_at(s->group, g->parts, cuts->start[i + 1] - 1),
+               group_at(s->group, g->sums, cuts->list[i]), bytes);
+    ret = summer_add_lists(s, &l, false, part_sums);
     for (size_t i = 0; ret == 0 && i < cuts->len; i++)
-        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): division_place has set as many */
-        memcpy(group_at(g, sums, cuts->list[i]), group_at(g, part_sums, i), g->affine_bytes);
+        memcpy(group_at(s->group, g->sums, cuts->list[i]), group_at(s->group, part_sums, i), bytes);
+    /* NOLINTEND(clang-analyzer-core.CallAndMessage,clang-analyzer-core.UndefinedBinaryOperatorResult) */
 out:
     free(refs);
     free(part_sums);
     return ret;
 }
 
-int summer_add_lists(struct summer *s, const void *bases, const base_ref *refs,
-                     const uint32_t *start, size_t lists, void *sums)
+int summer_add_lists(struct summer *s, const struct lists *lists, bool grow, void *sums)
 {
-    struct division d;
-    void *parts = NULL;
-    int ret = division_init(&d, start, lists, s->batch);
+    struct summing g = {.lists = lists, .grow = grow, .sums = sums};
+    const struct cuts *cuts = &g.division.cuts;
+    int ret = division_init(&g.division, lists, grow, s->batch);
 
     if (ret < 0)
         return ret;
-    memset(sums, 0, lists * s->group->affine_bytes); /* infinity, where nothing is added */
-    if (d.cuts.len > 0) {
-        parts = malloc(d.cuts.start[d.cuts.len] * s->group->affine_bytes);
-        ret = parts ? 0 : -ENOMEM;
+    if (!grow)
+        memset(sums, 0, lists->len * s->group->affine_bytes); /* infinity, where nothing is added */
+    if (cuts->len > 0) {
+        g.parts = malloc(cuts->start[cuts->len] * s->group->affine_bytes);
+        ret = g.parts ? 0 : -ENOMEM;
     }
     if (ret == 0)
-        sum_pieces(s, bases, refs, &d, lists, sums, parts);
-    if (ret == 0 && d.cuts.len > 0)
-        ret = sum_parts(s, &d.cuts, parts, sums);
-    free(parts);
-    division_fini(&d);
+        sum_pieces(s, &g);
+    if (ret == 0 && cuts->len > 0)
+        ret = sum_parts(s, &g);
+    free(g.parts);
+    division_fini(&g.division);
     return ret;
 }
 

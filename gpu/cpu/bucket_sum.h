@@ -14,10 +14,16 @@ struct summer;
 struct summer *summer_create(const struct group *group);
 void summer_destroy(struct summer *s);
 
-/* sums[k] = the sum of the bases that refs[start[k]] .. refs[start[k + 1] - 1] name, for k < lists. Returns 0 or -ENOMEM: it
- * takes some 12 bytes for each list. */
-int summer_add_lists(struct summer *s, const void *bases, const base_ref *refs,
-                     const uint32_t *start, size_t lists, void *sums);
+/* Points that are sorted: list k is what refs[start[k]] .. refs[start[k + 1] - 1] name. */
+struct lists {
+    const void *bases;
+    const base_ref *refs;
+    const uint32_t *start; /* len + 1 of them */
+    size_t len;
+};
+
+/* sums[k] = the sum of list k; or += where the sums are to `grow`. Returns 0 or -ENOMEM: it takes some 12 bytes for each list. */
+int summer_add_lists(struct summer *s, const struct lists *lists, bool grow, void *sums);
 
 /* out = the sum over k < len of (first + k) * points[k]. */
 void summer_weigh(struct summer *s, union point *out, const void *points, size_t len,

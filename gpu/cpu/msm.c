@@ -4,12 +4,12 @@
  * windows. A thread takes a window, or a range of its buckets: sorts the points by bucket, sums each bucket
  * (bucket_sum.h) and weighs the sums.
  *
- * Buckets are dealt with in parts of as many as are summed together. The points of a window are first written part by part, which
+ * Buckets are dealt with in parts of a few batches of sums. The points of a window are first written part by part, which
  * are few streams through memory; a part is then sorted where the second-level cache holds it, and summed while it is there.
  *
- * Scalars of the third kind are taken in slabs of SLAB_MAX. That bounds the memory; and bases are read from all over a slab, in the
- * order of the buckets, so that a slab should not be larger than what the CPU's tables of pages cover. It costs a sum of buckets
- * for each window, so it should not be much smaller.
+ * Scalars of the third kind are taken in slabs, which bounds the memory: their digits are written down window by window. Bases are read
+ * from all over, in the order of the buckets, so a slab is gone through in stretches that the CPU's tables of pages cover; the sums
+ * of the buckets grow from one stretch to the next and are weighed once a slab.
  */
 #include "gpu/cpu/msm.h"
 
@@ -21,11 +21,15 @@
 #include "numa/circuit/circuit.h"
 
 #define CHUNK 16384 /* scalars that are classified at a time */
-/* Scalars through the windows at a time: 68 bytes each, and 10 more for each thread. */
-#define SLAB_MAX (1u << 20)
+/* Scalars through the windows at a time: 60 bytes each. */
+#define SLAB_MAX ((size_t)1 << 22)
+/* Of these, whose bases are read at a time: 10 bytes each for each thread. */
+#define STRETCH ((size_t)1 << 19)
 
 #define RANGES_A_THREAD 4 /* at least */
 #define PART_LOG2_MIN 6   /* buckets of the smallest parts */
+/* Sums that go together are of lists of like length, so it takes more lists than one batch to choose from. */
+#define BATCHES_A_PART 4
 
 enum kind { KIND_ZERO, KIND_UNIT, KIND_WIDE };
 
@@ -48,10 +52,10 @@ struct sorter {
     struct summer *summer;
     struct unit_sum units;
     int ret; /* -ENOMEM: a sum is missing */
-    uint32_t *
-        part_counts; /* points of each window and part, among the scalars that this thread recoded */
+    /* Points of each stretch, window and part, among the scalars that this thread recoded. */
+    uint32_t *part_counts;
     size_t *part_start; /* where each part of a range begins; one more at the end */
-    base_ref *parted;   /* points of a range, part by part, */
+    base_ref *parted;   /* points of a range and stretch, part by part, */
     uint16_t *bucket;   /* and the bucket of each within its part */
     base_ref *refs;     /* points of a part, sorted by bucket */
     uint32_t *start;    /* where each bucket's points begin */
@@ -121,10 +125,23 @@ static void chunk_count(void *ctx, size_t chunk, unsigned thread)
         m->wide_counts[chunk] += scalar_kind(m, i) == KIND_WIDE;
 }
 
+/* Points of the parts of this window in this stretch. */
+static uint32_t *counts_at(const struct msm *m, uint32_t *part_counts, size_t stretch,
+                           unsigned window)
+{
+    return part_counts + (stretch * m->digits.windows + window) * m->parts;
+}
+
+static size_t stretches_of(size_t len)
+{
+    return (len + STRETCH - 1) / STRETCH;
+}
+
 /* Writes the digits of a scalar, the `at`th of the slab, and counts it in the parts that they fall into. A digit of zero has no
  * bucket. */
-static void put_digits(const struct msm *m, size_t at, const fr_t *s, uint32_t *counts)
+static void put_digits(const struct msm *m, size_t at, const fr_t *s, uint32_t *part_counts)
 {
+    uint32_t *counts = counts_at(m, part_counts, at / STRETCH, 0);
     uint64_t magnitude[4];
     struct recoded recoded;
     bool negative;
@@ -208,18 +225,21 @@ static void chunk_take(void *ctx, size_t item, unsigned thread)
     }
 }
 
-/* Writes the points of a range part by part. */
-static void range_part(const struct msm *m, const struct range *range, struct sorter *s)
+/* Writes the points that a range has in a stretch, part by part. */
+static void range_part(const struct msm *m, const struct range *range, size_t stretch,
+                       struct sorter *s)
 {
-    const uint32_t *counts = m->sorters[0].part_counts + range->window * m->parts + range->first;
+    const uint32_t *counts =
+        counts_at(m, m->sorters[0].part_counts, stretch, range->window) + range->first;
     const int32_t *digits = m->wide_digits + range->window * m->wide_len;
+    const size_t end = min_size(m->wide_len, (stretch + 1) * STRETCH);
     uint16_t mask = (uint16_t)((1u << m->log2_part) - 1);
 
     /* part_start[p + 1] is where part p begins and moves on to its end, the beginning of the next. */
     s->part_start[0] = s->part_start[1] = 0;
     for (size_t p = 1; p < range->parts; p++)
         s->part_start[p + 1] = s->part_start[p] + counts[p - 1];
-    for (size_t i = 0; i < m->wide_len; i++) {
+    for (size_t i = stretch * STRETCH; i < end; i++) {
         size_t bucket = (size_t)abs(digits[i]) - 1; /* of zero: no bucket */
         size_t part = (bucket >> m->log2_part) - range->first;
         if (part >= range->parts)
@@ -245,6 +265,23 @@ static void part_sort(const struct msm *m, struct sorter *s, size_t part)
         s->refs[s->start[s->bucket[i] + 1]++] = s->parted[i];
 }
 
+/* Adds the points of a stretch to the buckets of a range. */
+static int range_add(const struct msm *m, const struct range *range, size_t stretch,
+                     struct sorter *s)
+{
+    const size_t buckets = (size_t)1 << m->log2_part;
+    const struct lists lists = {m->bases, s->refs, s->start, buckets};
+    int ret = 0;
+
+    range_part(m, range, stretch, s);
+    for (size_t part = 0; ret == 0 && part < range->parts; part++) {
+        part_sort(m, s, part);
+        ret = summer_add_lists(s->summer, &lists, stretch > 0,
+                               group_at(m->group, s->bucket_sums, part * buckets));
+    }
+    return ret;
+}
+
 static void range_sum(void *ctx, size_t item, unsigned thread)
 {
     struct msm *m = ctx;
@@ -253,12 +290,8 @@ static void range_sum(void *ctx, size_t item, unsigned thread)
     size_t buckets = (size_t)1 << m->log2_part;
     int ret = 0;
 
-    range_part(m, range, s);
-    for (size_t part = 0; ret == 0 && part < range->parts; part++) {
-        part_sort(m, s, part);
-        ret = summer_add_lists(s->summer, m->bases, s->refs, s->start, buckets,
-                               group_at(m->group, s->bucket_sums, part * buckets));
-    }
+    for (size_t stretch = 0; ret == 0 && stretch < stretches_of(m->wide_len); stretch++)
+        ret = range_add(m, range, stretch, s);
     if (ret < 0)
         s->ret = ret;
     else
@@ -277,14 +310,14 @@ static size_t ranges_wanted(const struct msm *m)
     return ranges;
 }
 
-/* Parts are what is summed together, or smaller where there would not be as many as ranges are wanted. */
+/* Parts are of so many batches, or smaller where there would not be as many as ranges are wanted. */
 static void parts_init(struct msm *m)
 {
     size_t wanted = ranges_wanted(m), batch = columns_batch(m->group);
 
     m->log2_part = m->digits.bits - 1;
     while (m->log2_part > PART_LOG2_MIN &&
-           ((size_t)1 << m->log2_part > batch ||
+           ((size_t)1 << m->log2_part > BATCHES_A_PART * batch ||
             (size_t)1 << (m->digits.bits - 1 - m->log2_part) < wanted))
         m->log2_part--;
     m->parts = (size_t)1 << (m->digits.bits - 1 - m->log2_part);
@@ -306,15 +339,21 @@ static int ranges_init(struct msm *m)
     return 0;
 }
 
+static size_t counts_len(const struct msm *m)
+{
+    return stretches_of(m->wide_len) * m->digits.windows * m->parts;
+}
+
 static int sorter_alloc(const struct msm *m, struct sorter *s)
 {
-    size_t buckets = (size_t)1 << m->log2_part, counts = m->digits.windows * m->parts;
+    size_t buckets = (size_t)1 << m->log2_part, stretch = min_size(m->wide_len, STRETCH),
+           counts = counts_len(m);
 
     s->part_counts = arena_carve(m->scratch, counts * sizeof(*s->part_counts));
     s->part_start = arena_carve(m->scratch, (m->parts + 1) * sizeof(*s->part_start));
-    s->parted = arena_carve(m->scratch, m->wide_len * sizeof(*s->parted));
-    s->bucket = arena_carve(m->scratch, m->wide_len * sizeof(*s->bucket));
-    s->refs = arena_carve(m->scratch, m->wide_len * sizeof(*s->refs));
+    s->parted = arena_carve(m->scratch, stretch * sizeof(*s->parted));
+    s->bucket = arena_carve(m->scratch, stretch * sizeof(*s->bucket));
+    s->refs = arena_carve(m->scratch, stretch * sizeof(*s->refs));
     s->start = arena_carve(m->scratch, (buckets + 2) * sizeof(*s->start));
     s->bucket_sums = arena_carve(m->scratch, m->range_parts * buckets * m->group->affine_bytes);
     if (!s->part_counts || !s->part_start || !s->parted || !s->bucket || !s->refs || !s->start ||
@@ -343,13 +382,14 @@ size_t msm_scratch_bytes(const struct group *group, size_t len, unsigned threads
     size_t slab = min_size(len, SLAB_MAX);
     unsigned bits = msm_window_bits(slab);
     size_t buckets = (size_t)1 << (bits - 1), parts = buckets >> PART_LOG2_MIN;
-    size_t windows = (255 + bits - 1) / bits;
-    size_t sorter = 2 * arena_carved_bytes(slab * sizeof(base_ref)) +
-                    arena_carved_bytes(slab * sizeof(uint16_t)) +
-                    arena_carved_bytes(windows * (parts + 1) * sizeof(uint32_t)) +
-                    arena_carved_bytes((parts + 2) * sizeof(size_t)) +
-                    arena_carved_bytes((buckets + 2) * sizeof(uint32_t)) +
-                    arena_carved_bytes(buckets * group->affine_bytes);
+    size_t windows = (255 + bits - 1) / bits, stretch = min_size(slab, STRETCH);
+    size_t sorter =
+        2 * arena_carved_bytes(stretch * sizeof(base_ref)) +
+        arena_carved_bytes(stretch * sizeof(uint16_t)) +
+        arena_carved_bytes(stretches_of(slab) * windows * (parts + 1) * sizeof(uint32_t)) +
+        arena_carved_bytes((parts + 2) * sizeof(size_t)) +
+        arena_carved_bytes((buckets + 2) * sizeof(uint32_t)) +
+        arena_carved_bytes(buckets * group->affine_bytes);
 
     /* A shorter slab may have more digits, but no more than the cost that msm_window_bits makes least, which grows with length. */
     return arena_carved_bytes(windows * (slab + 2 * buckets) * sizeof(int32_t)) +
@@ -381,7 +421,7 @@ static int slab_run(struct msm *m, union point *out)
         goto out;
     workers_run(m->workers, m->chunk_end - m->chunk_begin, chunk_take, m);
     for (unsigned t = 1; t < m->threads; t++)
-        for (size_t i = 0; i < m->digits.windows * m->parts; i++)
+        for (size_t i = 0; i < counts_len(m); i++)
             m->sorters[0].part_counts[i] += m->sorters[t].part_counts[i];
     if (m->wide_len > 0) {
         workers_run(m->workers, m->ranges_len, range_sum, m);

@@ -207,6 +207,35 @@ START_TEST(msm__equals_the_sum_of_logarithms)
 }
 END_TEST
 
+/* More than fit a stretch, so that sums of buckets grow. A few bases take their turns. */
+START_TEST(msm__of_several_stretches)
+{
+    enum { LEN = (1 << 19) + 70001, BASES = 1000 };
+    struct random rng = {SEED};
+    struct workers *workers = NULL;
+    struct bases b;
+    fr_t *scalars = calloc(LEN, sizeof(*scalars)), log = {0};
+    g1_affine_t *bases = calloc(LEN, sizeof(*bases)), got, want;
+    union point sum;
+
+    bases_random(&b, BASES, &rng);
+    for (size_t i = 0; i < LEN; i++) {
+        scalars[i] = random_fr(&rng);
+        bases[i] = b.g1[i % BASES];
+        add_product(&log, &scalars[i], &b.logs[i % BASES]);
+    }
+    ck_assert_int_eq(workers_create(3, &workers, NULL), 0);
+    run(&group_g1, workers, &sum, bases, &(struct msm_terms){.scalars = scalars, .len = LEN});
+    blst_p1_to_affine(&got, &sum.g1);
+    want = g1_of(&log);
+    ck_assert_mem_eq(&got, &want, sizeof(got));
+    workers_destroy(workers);
+    bases_free(&b);
+    free(bases);
+    free(scalars);
+}
+END_TEST
+
 /* More than one chunk of scalars; all bases equal, so that every bucket doubles and cancels all the time. */
 START_TEST(msm__equal_bases)
 {
@@ -401,7 +430,7 @@ START_TEST(msm__refuses_what_does_not_fit_its_indices)
 }
 END_TEST
 
-/* Lists that end anywhere, empty ones among them, and one so long that its parts are in parts again. */
+/* Lists that end anywhere, empty ones among them, and one so long that its parts are in parts again; their sums, and what these grow to. */
 START_TEST(summer_add_lists__any_division_into_lists)
 {
     enum { LEN = 10000, LISTS = 60 };
@@ -421,13 +450,18 @@ START_TEST(summer_add_lists__any_division_into_lists)
     for (size_t k = 1; k < LISTS; k++)
         start[k] = start[k - 1] + (uint32_t)(k % 3 ? random_u64(&rng) % 90 : 0);
     start[LISTS] = LEN; /* the last one: the rest */
-    ck_assert_int_eq(summer_add_lists(s, b.g1, refs, start, LISTS, sums), 0);
-    for (size_t k = 0; k < LISTS; k++) {
-        fr_t log = {0};
-        for (uint32_t i = start[k]; i < start[k + 1]; i++)
-            (refs[i] & 1 ? fr_sub : fr_add)(&log, &log, &b.logs[refs[i] >> 1]);
-        g1_affine_t want = g1_of(&log);
-        ck_assert_mem_eq(&sums[k], &want, sizeof(want));
+    const struct lists lists = {b.g1, refs, start, LISTS};
+    fr_t logs[LISTS] = {{{0}}};
+    for (int round = 0; round < 3; round++) {
+        ck_assert_int_eq(summer_add_lists(s, &lists, round > 0, sums), 0);
+        for (size_t k = 0; k < LISTS; k++) {
+            for (uint32_t i = start[k]; i < start[k + 1]; i++)
+                (refs[i] & 1 ? fr_sub : fr_add)(&logs[k], &logs[k], &b.logs[refs[i] >> 1]);
+            g1_affine_t want = g1_of(&logs[k]);
+            ck_assert_mem_eq(&sums[k], &want, sizeof(want));
+        }
+        for (size_t i = 0; i < LEN && round == 0; i++) /* then all become infinity, and come back */
+            refs[i] ^= 1;
     }
     free(refs);
     bases_free(&b);
@@ -474,6 +508,7 @@ int main(void)
     printf("seed %llx\n", (unsigned long long)SEED);
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, msm__equals_the_sum_of_logarithms, 0, SHAPES * CPU_CODES);
+    tcase_add_test(tc, msm__of_several_stretches);
     tcase_add_loop_test(tc, msm__equal_bases, 0, 2 * CPU_CODES);
     tcase_add_test(tc, msm__equals_the_naive_backend);
     tcase_add_test(tc, msm__of_a_witness_in_compact_form);
