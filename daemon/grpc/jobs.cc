@@ -216,11 +216,60 @@ int Jobs::wait_for_place(const Attempt &a, Status *status)
     return ret;
 }
 
-/* To the mount and to the reader of facts, each on a thread of its own: the service reads along, too, and one would wait for the other. The
- * verdict of the mount comes first, for its text is the one that NAME.error has. */
-int Jobs::write_document(const Attempt &a, facts *out, Status *status)
+/* The bytes of the document from `at` on, as text. */
+static std::string part_of(const std::vector<Message::Piece> &pieces, uint64_t at, size_t len)
+{
+    std::string out;
+
+    for (const Message::Piece &piece : pieces) {
+        if (at < piece.len && out.size() < len)
+            out.append(static_cast<const char *>(piece.bytes) + at,
+                       std::min<size_t>(len - out.size(), piece.len - at));
+        at -= std::min<uint64_t>(at, piece.len);
+    }
+    return out;
+}
+
+/* Curio's own wrapping begins with the sector's number: with the miner put before it, the service checks replica_id as it reads, and
+ * nobody has to read the document twice. What goes in place of its first byte, or nothing where it is of another form. */
+static std::string head_with_miner(const Message &message)
+{
+    const Submission &s = message.submission();
+    const std::vector<Message::Piece> pieces = message.document();
+    const std::string begin =
+        "{\"SectorNum\":" + std::to_string(s.sector_number) + ",\"Phase1Out\":\"";
+    const std::string end = ",\"SectorSize\":" + std::to_string(s.sector_size) + "}";
+    uint64_t len = 0;
+
+    for (const Message::Piece &piece : pieces)
+        len += piece.len;
+    if (len < begin.size() + end.size() || part_of(pieces, 0, begin.size()) != begin ||
+        (s.sector_size && part_of(pieces, len - end.size(), end.size()) != end))
+        return "";
+    return "{\"Miner\":\"f0" + std::to_string(s.miner_id) + "\",";
+}
+
+static int write_pieces(int fd, const Message &message, const std::string &head)
+{
+    Writer writer(fd);
+    size_t skip = head.empty() ? 0 : 1;
+    int ret = writer.put(head.data(), head.size());
+
+    for (const Message::Piece &piece : message.document()) {
+        if (ret == 0)
+            ret = writer.put(static_cast<const char *>(piece.bytes) + skip, piece.len - skip);
+        skip = 0;
+    }
+    return ret == 0 ? writer.flush() : ret;
+}
+
+/* To the mount and, where the service is not told the miner, to the reader of facts, each on a thread of its own: the service reads along, too,
+ * and one would wait for the other. The verdict of the mount comes first, for its text is the one that NAME.error has. */
+int Jobs::write_document(const Attempt &a, const std::string &head, Status *status)
 {
     errmsg err = {""};
+    facts facts;
+    std::thread reader;
     int fd, read = 0;
 
     while ((fd = mount_.create(a.temporary)) == -EAGAIN) {
@@ -232,33 +281,27 @@ int Jobs::write_document(const Attempt &a, facts *out, Status *status)
     }
     if (fd < 0)
         return fd;
-    std::thread reader([&] { read = read_facts(*a.message, out, &err); });
-    Writer writer(fd);
-    int ret = 0;
-    for (const Message::Piece &piece : a.message->document()) {
-        if (ret == 0)
-            ret = writer.put(piece.bytes, piece.len);
-    }
-    if (ret == 0)
-        ret = writer.flush();
+    if (head.empty())
+        reader = std::thread([&] { read = read_facts(*a.message, &facts, &err); });
+    int ret = write_pieces(fd, *a.message, head);
     int closed = close(fd) < 0 ? -errno : 0;
-    reader.join();
+    if (reader.joinable())
+        reader.join();
     ret = ret < 0 ? ret : closed;
     if (ret == 0 && read < 0)
         *status = status_of(read, err.text);
+    if (ret == 0 && read == 0 && head.empty())
+        ret = check_request(a.message->submission(), facts, status);
     return ret < 0 ? ret : read;
 }
 
-int Jobs::upload(const Attempt &a, Status *status)
+int Jobs::upload_as(const Attempt &a, const std::string &head, Status *status)
 {
-    facts facts;
     int ret = wait_for_place(a, status);
 
     if (ret < 0)
         return ret;
-    ret = write_document(a, &facts, status);
-    if (ret == 0)
-        ret = check_request(a.message->submission(), facts, status);
+    ret = write_document(a, head, status);
     if (ret == 0)
         ret = mount_.rename(a.temporary, a.name);
     if (ret == -EBUSY) { /* somebody else's of this name, in between: the next attempt finds it */
@@ -273,6 +316,18 @@ int Jobs::upload(const Attempt &a, Status *status)
     if (ret < 0)
         mount_.remove(a.temporary);
     return ret;
+}
+
+/* What is wrong is said of the document as it came. */
+int Jobs::upload(const Attempt &a, Status *status)
+{
+    const std::string head = head_with_miner(*a.message);
+    int ret = upload_as(a, head, status);
+
+    if (ret != -EBADMSG || head.empty())
+        return ret;
+    *status = Status::OK;
+    return upload_as(a, "", status);
 }
 
 /* Of a file that is there already, in whatever wrapping. */

@@ -63,7 +63,8 @@ class Jobs
     int attempt(const Attempt &a, grpc::Status *status);
     int join_or_upload(const Attempt &a, const JobView &view, grpc::Status *status);
     int upload(const Attempt &a, grpc::Status *status);
-    int write_document(const Attempt &a, facts *out, grpc::Status *status);
+    int upload_as(const Attempt &a, const std::string &head, grpc::Status *status);
+    int write_document(const Attempt &a, const std::string &head, grpc::Status *status);
     int wait_for_place(const Attempt &a, grpc::Status *status);
     int is_same(const Attempt &a, const JobView &view, const facts &facts, bool *same);
     int content_of_file(const std::string &name, uint8_t content_id[32]);

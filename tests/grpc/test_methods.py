@@ -17,7 +17,7 @@ same("it is completed", r.status, f.COMPLETED)
 same("the proof is the one that was known", r.proof, d.proof)
 same("it names its job", r.job_id, "porep-1001-1")
 same("the job is a file of the mount", sorted(os.listdir(s.jobs))[0], "grpc-porep-1001-1")
-expect("the document is what was sent", open(s.jobs + "/grpc-porep-1001-1", "rb").read() == d.bytes)
+expect("the document is what was sent, with its miner", open(s.jobs + "/grpc-porep-1001-1", "rb").read() == b'{"Miner":"f01001",' + d.bytes[1:])
 expect("times are there", r.total_ms >= 60 and r.gpu_compute_ms >= 30, r)
 parts = r.queue_wait_ms + r.srs_load_ms + r.synthesis_ms + r.gpu_compute_ms
 expect("and are those of a path, not sums", parts <= r.total_ms + 5, r)
