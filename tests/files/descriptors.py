@@ -4,6 +4,7 @@ Prints what the closes said, one word each: ok or the errno's name.
 """
 import errno
 import os
+import random
 import signal
 import sys
 
@@ -124,6 +125,13 @@ def killed():  # after so many bytes
         os.kill(os.getpid(), signal.SIGKILL)
 
     wait(in_child(die))
+
+
+def killed_often():  # a hundred of them, each after some number of bytes
+    rng = random.Random(1)
+    for _ in range(100):
+        sys.argv[4:] = [str(rng.randrange(len(data) + 1))]
+        killed()
 
 
 def unlinked():  # rm between write and close

@@ -55,6 +55,7 @@ exec 6<&-
 
 # ---- first come, first served
 like "status says that the queue is full" "$(grep '^places' "$mnt/status")" '2 of 2 taken: the queue is full'
+same "df -i: places, taken, free" "$(df --output=itotal,iused,iavail "$mnt" | tail -n 1 | tr -s ' ')" " 2 2 0"
 for i in 1 2 3 4 5 6; do
     { cp "$c" "$jobs/q$i" && echo "q$i" >>"$work/order"; } 2>/dev/null &
     writers[i]=$!

@@ -103,10 +103,13 @@ for i in $(seq 20); do ends "kept$i" done || fail "kept$i is not done again"; do
 # ---- numbers
 numbers() { ls -i "$jobs" | sort -k 2; }
 before=$(numbers)
+cp "$a" "$jobs/.left"
 same "a number for each name" "$(echo "$before" | awk '{ print $1 }' | sort -u | wc -l)" $((kept * 6))
 kill_front
 restart --config "$work/conf"
 same "after a crash and a restart" "$(numbers)" "$before"
+refuse "a temporary name is gone" mv "$jobs/.left" "$jobs/left"
+expect "the log says so" grep -q 'dropped.*files=1$' "$log"
 expect "a stop" stop
 start --config "$work/conf"
 same "after a stop and a start" "$(numbers)" "$before"
@@ -150,6 +153,11 @@ like "the store is full: cp says so" "$(cat "$work/said")" "No space left on dev
 refuse "and leaves no job" test -e "$jobs/big$i.status"
 size=$(df --output=size -B1 "$mnt" | tail -n 1)
 expect "df has the store's size ($size)" test "$size" -le 409600 -a "$size" -ge 400000
+df_is_true() { # in blocks, and of all that the jobs keep
+    local told=$(awk '/^proofd_store_bytes / { print $2 }' "$mnt/metrics") used=$(df --output=used -B1 "$mnt" | tail -n 1)
+    [ $((told - used)) -ge 0 ] && [ $((told - used)) -lt 4096 ] && [ "$told" -ge $(((i - 1) * $(stat -c %s "$a"))) ]
+}
+expect "df has what is used of it" wait_for 10 df_is_true
 like "status says which limit" "$(grep '^files' "$mnt/status")" 'the store: at most 409600 bytes'
 expect "a clean end" stop
 

@@ -70,6 +70,9 @@ for n in 0 1 2 100 4095 4096 4097 65536 $((whole / 2)) $((whole - 2)) $((whole -
     same "killed after $n bytes: names" "$(names)" ""
     rm -f "$jobs"/k*
 done
+fds killed_often "$a" "$jobs/k" >/dev/null
+expect "a hundred more: settles" settle
+same "a hundred more: names" "$(names)" ""
 same "killed: jobs" $(($(queued) - before)) 0
 for n in 1000 "$whole"; do fds killed "$a" "$jobs/.k" "$n" >/dev/null; done
 same "killed under a temporary name: names" "$(names)" ".k "

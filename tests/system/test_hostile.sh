@@ -116,6 +116,18 @@ same "opens of events" "$(cat "$work/held")" "64 EMFILE"
 works "with readers of events that do not read"
 let_go
 
+# ---- opens and listings without end
+: >"$work/go"
+often=()
+for n in 1 2 3; do
+    mallory bash -c 'while [ -e "$1/go" ]; do : <"$1/mnt/status"; : >>"$1/mnt/jobs/.often$2"; done' x "$work" $n & often+=($!)
+done
+mallory bash -c 'while [ -e "$1/go" ]; do ls -l "$1/mnt/jobs"; done' x "$work" >/dev/null 2>&1 & often+=($!)
+works "with opens and listings without end"
+rm "$work/go"
+expect "which end by themselves" wait "${often[@]}"
+mallory bash -c "rm -f '$jobs'/.often*"
+
 # ---- half files without end
 mallory bash -c "for i in \$(seq 500); do echo '{' >'$jobs/.half'\$i || exit; done" >"$work/out" 2>&1
 like "half files" "$(cat "$work/out")" "Disk quota exceeded"
