@@ -13,17 +13,27 @@
 #include "numa/circuit/compact.h"
 #include "numa/limits.h"
 
+#define PARAMS_VARIABLE "FIL_PROOFS_PARAMETER_CACHE"
+
 /* A service that read its own mount would wait for itself. */
 static int check_paths(const struct config *cfg, struct errmsg *err)
 {
+    const char *cache = cfg->params[0] ? NULL : getenv(PARAMS_VARIABLE);
     const struct {
         const char *what, *path;
-    } dirs[] = {{"store", cfg->store}, {"params", cfg->params}};
+    } used[] = {{"store", cfg->store},
+                {"params", cfg->params},
+                {PARAMS_VARIABLE, cache ? cache : ""},
+                {"engine", cfg->engine},
+                {"simulate", cfg->simulate}};
 
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-        if (dirs[i].path[0] && path_is_inside(dirs[i].path, cfg->mount))
-            return errmsg_set(err, -EINVAL, "%s %s lies inside the mount %s", dirs[i].what,
-                              dirs[i].path, cfg->mount);
+    for (size_t i = 0; i < ARRAY_LEN(used); i++)
+        if (used[i].path[0] && path_is_inside(used[i].path, cfg->mount))
+            return errmsg_set(err, -EINVAL, "%s %s lies inside the mount %s", used[i].what,
+                              used[i].path, cfg->mount);
+    /* It would be taken for a job. */
+    if (path_is_inside(cfg->mount, cfg->store))
+        return errmsg_set(err, -EINVAL, "mount %s lies inside the store %s", cfg->mount, cfg->store);
     return 0;
 }
 

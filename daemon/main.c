@@ -763,6 +763,7 @@ static enum exit_status serve(struct service *sv)
 /* --check-config: what would be done, and whether it can be. */
 static enum exit_status check(const struct config *cfg)
 {
+    struct mount_places places;
     struct errmsg err = {""};
 
     config_print(cfg, stdout);
@@ -771,6 +772,10 @@ static enum exit_status check(const struct config *cfg)
         fprintf(stderr, "proofd: %s\n", err.text);
         return EXIT_USAGE;
     }
+    /* Of another user than the service's it may lack more. */
+    mount_places_init(&places);
+    if (mount_lacks(&places, false, &err) < 0)
+        fprintf(stderr, "warning: mount: %s\n", err.text);
     return EXIT_STOPPED;
 }
 

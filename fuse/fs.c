@@ -941,11 +941,14 @@ static int make_session(struct fs *fs, struct errmsg *err)
 
 static int mount_session(struct fs *fs, struct errmsg *err)
 {
-    if (fuse_session_mount(fs->session, fs->mountpoint) != 0)
-        return errmsg_set(err, -EIO,
-                          "%s: cannot mount; is /dev/fuse there and open to this user, and "
-                          "fusermount3 installed?",
-                          fs->mountpoint);
+    struct mount_places places;
+
+    mount_places_init(&places);
+    int ret = mount_lacks(&places, false, err);
+    if (ret == 0 && fuse_session_mount(fs->session, fs->mountpoint) != 0)
+        ret = mount_lacks(&places, true, err);
+    if (ret < 0)
+        return errmsg_prefix(err, ret, "%s: cannot mount", fs->mountpoint);
     fs->mounted = true;
     int fd = fuse_session_fd(fs->session);
     if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)

@@ -6,6 +6,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -35,6 +37,162 @@ bool mount_may_allow_other(const char *fuse_conf)
         fclose(f);
     return allowed;
 }
+
+/* ---- what a mount needs ---- */
+
+#define CAP_SYS_ADMIN_BIT 21
+
+static bool has_sys_admin(void)
+{
+    char line[256];
+    uint64_t effective = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "CapEff: %" SCNx64, &effective) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return effective >> CAP_SYS_ADMIN_BIT & 1;
+}
+
+void mount_places_init(struct mount_places *out)
+{
+    const char *path = getenv("PATH");
+
+    *out = (struct mount_places){.device = "/dev/fuse",
+                                 .path = path ? path : "/usr/bin:/bin",
+                                 .selinux = "/sys/fs/selinux/enforce",
+                                 .apparmor = "/proc/self/attr/current",
+                                 .may_mount = geteuid() == 0 && has_sys_admin()};
+}
+
+/* The first word of a file; "" where there is none. */
+static void first_word(const char *path, char word[128])
+{
+    FILE *f = fopen(path, "re");
+
+    if (!f || fscanf(f, "%127s", word) != 1)
+        word[0] = '\0';
+    if (f)
+        fclose(f);
+}
+
+/* `what` was refused although owner and mode allow it. */
+static int policy_denies(const struct mount_places *places, const char *what, struct errmsg *err)
+{
+    char enforce[128], profile[128];
+
+    first_word(places->selinux, enforce);
+    first_word(places->apparmor, profile);
+    if (strcmp(enforce, "1") == 0)
+        return errmsg_set(
+            err, -EACCES,
+            "%s is denied, which SELinux may do (it is enforcing): see ausearch -m avc -ts recent",
+            what);
+    if (profile[0] && strcmp(profile, "unconfined") != 0)
+        return errmsg_set(err, -EACCES,
+                          "%s is denied, which AppArmor may do (profile %s): see journalctl -k "
+                          "--grep apparmor, or dmesg",
+                          what, profile);
+    return errmsg_set(err, -EACCES,
+                      "%s is denied although owner and mode allow it: by a security policy, as a "
+                      "container's seccomp filter or device "
+                      "list",
+                      what);
+}
+
+/* As the kernel would decide it by owner and mode. */
+static bool mode_allows(const struct stat *st)
+{
+    gid_t groups[256];
+    int n = getgroups((int)ARRAY_LEN(groups), groups);
+    bool member = st->st_gid == getegid();
+
+    if (geteuid() == 0)
+        return true;
+    if (st->st_uid == geteuid())
+        return (st->st_mode & 0600) == 0600;
+    for (int i = 0; i < n; i++)
+        member = member || groups[i] == st->st_gid;
+    return member ? (st->st_mode & 0060) == 0060 : (st->st_mode & 0006) == 0006;
+}
+
+static int check_device(const struct mount_places *places, struct errmsg *err)
+{
+    struct stat st;
+    int fd = open(places->device, O_RDWR | O_CLOEXEC);
+
+    if (fd >= 0) {
+        close(fd);
+        return 0;
+    }
+    int error = errno;
+    if (error == ENOENT || error == ENXIO || error == ENODEV)
+        return errmsg_set(err, -ENOENT,
+                          "%s is not there: modprobe fuse, or give the container the device",
+                          places->device);
+    if (stat(places->device, &st) == 0 && !mode_allows(&st))
+        return errmsg_set(err, -EACCES,
+                          "%s is not open to this user (mode %o, owner %u:%u): chmod 666 %s, as "
+                          "udev does, or start the service as root",
+                          places->device, st.st_mode & 07777u, st.st_uid, st.st_gid,
+                          places->device);
+    if (error == EACCES || error == EPERM) {
+        char what[300];
+        snprintf(what, sizeof(what), "opening %.200s", places->device);
+        return policy_denies(places, what, err);
+    }
+    return errmsg_set(err, -error, "%s: %s", places->device, strerror(error));
+}
+
+static bool find_helper(const char *path, char out[PATH_MAX], struct stat *st)
+{
+    while (path) {
+        const char *end = strchrnul(path, ':');
+        int n = snprintf(out, PATH_MAX, "%.*s/fusermount3", (int)(end - path), path);
+        if (n < PATH_MAX && stat(out, st) == 0 && S_ISREG(st->st_mode))
+            return true;
+        path = *end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+static int check_helper(const struct mount_places *places, struct errmsg *err)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (places->may_mount)
+        return 0;
+    if (geteuid() == 0)
+        return errmsg_set(err, -EPERM,
+                          "the right to mount (CAP_SYS_ADMIN) is missing: docker run --cap-add "
+                          "SYS_ADMIN --device /dev/fuse");
+    if (!find_helper(places->path, path, &st))
+        return errmsg_set(
+            err, -ENOENT,
+            "fusermount3 is not installed, without which only root can mount: apt install fuse3");
+    if (st.st_uid != 0 || !(st.st_mode & S_ISUID))
+        return errmsg_set(err, -EPERM,
+                          "%s is not root's with the set-user-ID bit, without which only root can "
+                          "mount: reinstall fuse3",
+                          path);
+    return 0;
+}
+
+int mount_lacks(const struct mount_places *places, bool tried, struct errmsg *err)
+{
+    int ret = check_device(places, err);
+
+    if (ret == 0)
+        ret = check_helper(places, err);
+    if (ret == 0 && tried)
+        ret = policy_denies(places, "mounting", err);
+    return ret;
+}
+
+/* ---- the place ---- */
 
 /* `path` without slashes at its end, cut into directory and name: "." and "proof", "/" and "proof".
  */
@@ -172,13 +330,12 @@ static int clear_one(const char *path, struct errmsg *err)
 
     if (ret < 0 || strncmp(type, "fuse", strlen("fuse")) != 0)
         return ret;
-    /* Not stat: that may be of what the kernel remembers. */
-    bool alive = statfs(path, &fs) == 0 || errno != ENOTCONN;
-    if (alive)
-        return errmsg_set(err, -EBUSY, "%s: a live mount (%s) is there", path, type);
+    /* Not touched: one that does not answer would take this service along. */
     if (strcmp(type, "fuse." MOUNT_SUBTYPE) != 0)
-        return errmsg_set(err, -EBUSY, "%s: a dead mount of another program (%s) is there", path,
-                          type);
+        return errmsg_set(err, -EBUSY, "%s: a mount of another program (%s) is there", path, type);
+    /* Not stat: that may be of what the kernel remembers. */
+    if (statfs(path, &fs) == 0 || errno != ENOTCONN)
+        return errmsg_set(err, -EBUSY, "%s: a live mount (%s) is there", path, type);
     ret = detach(path, err);
     return ret < 0 ? ret : 1;
 }

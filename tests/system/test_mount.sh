@@ -68,6 +68,48 @@ else
     skip "a foreign mount" "cannot mount a tmpfs"
 fi
 
+# Of FUSE as well, and one that answers nobody is not asked.
+if [ "$(id -u)" -eq 0 ] && command -v python3 >/dev/null; then
+    python3 -c '
+import ctypes, os, sys
+fd = os.open("/dev/fuse", os.O_RDWR)
+libc = ctypes.CDLL(None, use_errno=True)
+data = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fd
+if libc.mount(b"theirs", sys.argv[1].encode(), b"fuse.theirs", 0, data) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+print("mounted", flush=True)
+sys.stdin.read()' "$mnt" < <(sleep 60) >"$work/theirs" &
+    theirs=$!
+    wait_for 10 grep -q mounted "$work/theirs"
+    refuse_start "a FUSE mount of somebody else" "a mount of another program \(fuse.theirs\) is there"
+    umount -l "$mnt"
+    kill $theirs
+else
+    skip "a foreign FUSE mount" "not root, or no python3"
+fi
+
+# ---- what a mount needs, and is not there
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+    real=$proofd
+    printf '#!/bin/sh\nexec unshare -m sh -c "mount -t tmpfs none /dev && exec \"\$@\"" sh "%s" "$@"\n' "$real" >"$work/no-device"
+    printf '#!/bin/sh\nexec setpriv --bounding-set=-sys_admin "%s" "$@"\n' "$real" >"$work/no-right"
+    chmod +x "$work/no-device" "$work/no-right"
+    proofd=$work/no-device
+    refuse_start "no /dev/fuse" "cannot mount: /dev/fuse is not there: modprobe fuse"
+    proofd=$work/no-right
+    refuse_start "no right to mount" "cannot mount: the right to mount \(CAP_SYS_ADMIN\) is missing"
+    proofd=$real
+else
+    skip "prerequisites of a mount" "not root, or no mount namespaces"
+fi
+for inside in "--store $mnt/x" "--params $mnt/x" "--engine $mnt/x" "--simulate $mnt/x"; do
+    # shellcheck disable=SC2086 # an option and its value
+    like "${inside% *} inside the mount" "$("$proofd" --mount "$mnt" --store "$store" $inside --check-config 2>&1 >/dev/null)" "lies inside the mount"
+done
+like "the environment's parameters inside the mount" \
+    "$(FIL_PROOFS_PARAMETER_CACHE=$mnt/x "$proofd" --mount "$mnt" --store "$store" --check-config 2>&1 >/dev/null)" "lies inside the mount"
+like "a mount inside the store" "$("$proofd" --mount "$store/mnt" --store "$store" --check-config 2>&1 >/dev/null)" "lies inside the store"
+
 # ---- a store in use
 start
 mnt2=$work/mnt2

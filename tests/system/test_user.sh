@@ -78,6 +78,8 @@ start_own() {
     wait_for 60 own_answers
 }
 own_answers() { as "$nobody" test -e "$mnt/status" || ! kill -0 "$front" 2>/dev/null; }
+out=$(PATH=/nonexistent "$(command -v setpriv)" --reuid "$nobody" --regid "$nobody" --clear-groups "$proofd" --mount "$mnt" --store "$store" 2>&1)
+like "without fusermount3" "$out" "fusermount3 is not installed, without which only root can mount"
 start_own
 expect "starts" as "$nobody" ls "$jobs"
 expect "says what is lost" grep -q user_allow_other "$log"
