@@ -78,7 +78,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c doc/examples/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-grpc check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness experiments fuzz check-fleet lint format install install-grpc demo clean deps
+.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm soak check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-grpc check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness experiments fuzz check-fleet lint format install install-grpc demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -256,6 +256,10 @@ bench-gpu: gpu-benches
 # Engines killed a thousand times; make check does it thirty times. KILLS=N, SEED=N.
 check-faults: all system-helpers
 	@BUILD=$(BUILD) KILLS=$${KILLS:-1000} bash tests/system/test_faults.sh
+
+# Everything at once, with kills of engines and front: an hour, or SOAK_SECONDS. SEED=N.
+soak: all system-helpers
+	@BUILD=$(BUILD) bash tests/system/soak.sh
 
 check-unit: unit-tests
 	@BUILD=$(BUILD) tests/run.sh unit
