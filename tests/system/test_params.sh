@@ -92,11 +92,12 @@ begin
 expect "cp" cp "$c1" "$jobs/job"
 waits "a point off the curve" 'a\[5\] .*curve'
 expect "stop" stop
-write $((a_at + 4 + 96 * 5)) '\377'
-begin
-waits "a coordinate that is none" 'a\[5\] '
-expect "stop" stop
 mend $((a_at + 4)) 1000
+write $((h_at + 4 + 96 * 5)) '\377' # in the first section, which takes no time to be read
+begin
+waits "a coordinate that is none" 'h\[5\] '
+expect "stop" stop
+mend $((h_at + 4)) 1000
 
 # ---- cut off under the hands of the one who reads it, and mended, in one life of the service
 begin

@@ -465,64 +465,75 @@ END_TEST
 
 /* ---- size ---- */
 
-START_TEST(jobs__ten_thousand_ended_jobs_cost_little)
+#define MANY 10000
+
+/* Ten thousand jobs like `id` beside it, each of another content: what is looked at of them when the service starts. */
+static void store_many(uint64_t id, void (*more)(struct store *store, struct job_record *r))
 {
-    enum { COUNT = 10000 };
-    uint64_t id = js_submit(js, "a", "2KiB-sealed");
-    static const uint8_t proof[192];
     struct store *store;
     struct job_record r;
     int fd;
 
-    js_prove_all(js);
-    jobs_close(js->jobs);
     ck_assert_int_eq(store_open(js->dir, &store, NULL), 0);
     ck_assert_int_eq(store_record_get(store, id, &r), 0);
-    for (int i = 1; i <= COUNT; i++) { /* all that is looked at of an ended one */
+    for (int i = 1; i <= MANY; i++) {
         r.id = r.named = id + (uint64_t)i;
         snprintf(r.name, sizeof(r.name), "sector-%d.json", i);
+        memcpy(r.content_id, &r.id, sizeof(r.id));
         ck_assert_int_eq(store_spool_create(store, r.id, &fd), 0);
         store_spool_close(fd);
-        ck_assert_int_eq(store_put(store, r.id, STORE_PROOF, proof, sizeof(proof)), 0);
-        ck_assert_int_eq(store_put(store, r.id, STORE_REPORT, "{}\n", 3), 0);
+        more(store, &r);
         ck_assert_int_eq(store_record_put(store, &r), 0);
     }
     store_close(store);
+}
+
+/* Bytes of memory for each of them. */
+static size_t memory_of_many(void)
+{
     size_t before = mallinfo2().uordblks;
+
     ck_assert_int_eq(jobs_open(&js->opt, &js->jobs, NULL), 0);
-    size_t each = (mallinfo2().uordblks - before) / COUNT;
+    return (mallinfo2().uordblks - before) / MANY;
+}
+
+static void put_results(struct store *store, struct job_record *r)
+{
+    static const uint8_t proof[192];
+
+    ck_assert_int_eq(store_put(store, r->id, STORE_PROOF, proof, sizeof(proof)), 0);
+    ck_assert_int_eq(store_put(store, r->id, STORE_REPORT, "{}\n", 3), 0);
+}
+
+START_TEST(jobs__ten_thousand_ended_jobs_cost_little)
+{
+    uint64_t id = js_submit(js, "a", "2KiB-sealed");
+
+    js_prove_all(js);
+    jobs_close(js->jobs);
+    store_many(id, put_results);
+    size_t each = memory_of_many();
     printf("%zu bytes of memory for an ended job\n", each);
     ck_assert_uint_lt(each, 600);
     ck_assert_int_eq(js_state(js, "sector-9999.json"), JOB_DONE);
 }
 END_TEST
 
-/* Of 32 GiB, each of another content: their bytes are on disk, and here is hardly more than their names. */
+static void become_32GiB(struct store *store, struct job_record *r)
+{
+    (void)store;
+    r->proof_id = 8;
+    r->partitions = 10;
+}
+
+/* Their bytes are on disk, and here is hardly more than their names. */
 START_TEST(jobs__ten_thousand_queued_jobs_cost_little)
 {
-    enum { COUNT = 10000 };
     uint64_t id = js_submit(js, "a", "2KiB-sealed");
-    struct store *store;
-    struct job_record r;
-    int fd;
 
     jobs_close(js->jobs);
-    ck_assert_int_eq(store_open(js->dir, &store, NULL), 0);
-    ck_assert_int_eq(store_record_get(store, id, &r), 0);
-    r.proof_id = 8;
-    r.partitions = 10;
-    for (int i = 1; i <= COUNT; i++) {
-        r.id = r.named = id + (uint64_t)i;
-        snprintf(r.name, sizeof(r.name), "sector-%d.json", i);
-        memcpy(r.content_id, &r.id, sizeof(r.id));
-        ck_assert_int_eq(store_spool_create(store, r.id, &fd), 0);
-        store_spool_close(fd);
-        ck_assert_int_eq(store_record_put(store, &r), 0);
-    }
-    store_close(store);
-    size_t before = mallinfo2().uordblks;
-    ck_assert_int_eq(jobs_open(&js->opt, &js->jobs, NULL), 0);
-    size_t each = (mallinfo2().uordblks - before) / COUNT;
+    store_many(id, become_32GiB);
+    size_t each = memory_of_many();
     printf("%zu bytes of memory for a queued job\n", each);
     ck_assert_uint_lt(each, 1200);
     ck_assert_int_eq(js_state(js, "sector-9999.json"), JOB_QUEUED);
