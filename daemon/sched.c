@@ -112,7 +112,8 @@ static void publish_status(struct sched *s)
                                      .deaths = e->deaths,
                                      .set_aside = engine_all_set_aside(e),
                                      .pace_ms = e->pace.ms,
-                                     .wrong = e->wrong};
+                                     .wrong = e->wrong,
+                                     .times = e->times};
         es->retry_in_ms = e->state == ENGINE_DOWN ? e->retry_at : 0; /* made relative by readers */
         memcpy(es->last_end, e->last_end, sizeof(es->last_end));
         es->in_flight_len = e->flights_len;

@@ -21,6 +21,7 @@
 
 #include "daemon/link.h"
 #include "daemon/log.h"
+#include "daemon/stage_times.h"
 #include "daemon/supervise.h"
 
 #define SCHED_STRIKES 3
@@ -79,11 +80,12 @@ struct engine_status {
     struct link_hello hello;   /* when ready */
     struct link_status status; /* the last one that came */
     uint32_t starts, deaths;
-    int64_t retry_in_ms; /* when down */
-    char last_end[256];  /* how the last one ended; empty: never */
-    bool set_aside;      /* all its provers are */
-    double pace_ms;      /* for a partition, with all it has; 0: not known yet */
-    uint64_t wrong;      /* proofs of it that did not verify, ever */
+    int64_t retry_in_ms;      /* when down */
+    char last_end[256];       /* how the last one ended; empty: never */
+    bool set_aside;           /* all its provers are */
+    double pace_ms;           /* for a partition, with all it has; 0: not known yet */
+    uint64_t wrong;           /* proofs of it that did not verify, ever */
+    struct stage_times times; /* of all that it proved, ever */
     size_t in_flight_len;
     struct {
         uint64_t job;

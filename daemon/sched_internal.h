@@ -48,6 +48,7 @@ struct engine {
     size_t liars_len;
     uint64_t wrong; /* of all of them */
     struct pace pace;
+    struct stage_times times;
     struct link_hello hello;
     struct link_status status;
     struct in_flight flights[SCHED_IN_FLIGHT_MAX];

@@ -168,6 +168,7 @@ void sched_on_done(struct sched *s, struct engine *e, const struct link_done *d)
 
     e->failures = 0;
     pace_proved(&e->pace, sched_now_ms());
+    stage_times_add(&e->times, &d->course);
     if (s->opt.proved)
         s->opt.proved(s->opt.ctx, (size_t)(e - s->engines), d);
     log_info(log_u64("job", d->job), log_u64("partition", d->partition), log_i64("node", e->node),

@@ -489,6 +489,10 @@ static void put_node_metrics(FILE *out, const struct sched_status *st)
                   "Partitions that came to the stage since the engine's start.", stage_entered);
     put_per_stage(out, st, "node_stage_milliseconds_total", "counter",
                   "Time that partitions spent in the stage.", stage_ms);
+    head(out, "stage_seconds", "histogram",
+         "How long the partitions that were proved were in the stage, since the service's start.");
+    for (size_t i = 0; i < st->engines_len; i++)
+        stage_times_print(&st->engines[i].times, "proofd_stage_seconds", st->engines[i].node, out);
     put_per_engine(out, st, "node_permits", "gauge", "Slots for partitions.", node_permits);
     put_per_engine(out, st, "node_permits_in_use", "gauge", "Slots in use.", node_permits_used);
     put_per_engine(out, st, "node_evaluation_parts_in_use", "gauge", "Of these with their larger part.",

@@ -53,6 +53,9 @@ is_idle "one job"
 both_took() { [ "$(column 0 proving 4)" -gt 0 ] && [ "$(column 1 proving 4)" -gt 0 ]; }
 expect "both nodes took part" both_took
 like "gpus are shown" "$(cat "$mnt/gpus/0/status")" "kind simulated"
+of_stage() { awk -v m="proofd_stage_seconds_$1" 'index($1, m "{") == 1 && /stage="proving"/ && /'"${2:-.}"'/ { n += $2 } END { print n }' "$mnt/metrics"; }
+same "the histogram of a stage has them all" "$(of_stage count) $(of_stage bucket 'le="[+]Inf"')" "10 10"
+same "none of them faster than the device" "$(of_stage bucket 'le="0.003"')" 0
 same "bytes returned are all that were taken" "$(($(value nodes/0/permits bytes_returned_total) + $(value nodes/1/permits bytes_returned_total)))" \
     $((10 * (65536 + 262144)))
 
