@@ -360,7 +360,7 @@ static void publish_node(fuse_req_t req, const char *name, uint64_t job, enum tr
         ret = tree_lookup(tree, TREE_INO_JOBS, name, &st);
     if (ret == 0 && st.st_ino != tree_job_ino(job, kind))
         ret = -ECANCELED;
-    if (ret < 0)
+    if (ret != 0)
         reply(req, ret);
     else
         reply_entry(req, &st);
