@@ -53,6 +53,11 @@ is_idle "one job"
 both_took() { [ "$(column 0 proving 4)" -gt 0 ] && [ "$(column 1 proving 4)" -gt 0 ]; }
 expect "both nodes took part" both_took
 like "gpus are shown" "$(cat "$mnt/gpus/0/status")" "kind simulated"
+sums_agree() { # of the ten partitions, to the rounding
+    sed -nE 's/.*"transform_ms": ([0-9.]+), "msm_ms": ([0-9.]+).*/\1 \2/p; s/.*"sum_prove_ms": ([0-9.]+),/-\1 0/p' "$jobs/a.report" |
+        awk '{ n += $1 + $2 } END { exit !(NR == 11 && n < 0.1 && n > -0.1) }'
+}
+expect "its report sums what the partitions took" sums_agree
 of_stage() { awk -v m="proofd_stage_seconds_$1" 'index($1, m "{") == 1 && /stage="proving"/ && /'"${2:-.}"'/ { n += $2 } END { print n }' "$mnt/metrics"; }
 same "the histogram of a stage has them all" "$(of_stage count) $(of_stage bucket 'le="[+]Inf"')" "10 10"
 same "none of them faster than the device" "$(of_stage bucket 'le="0.003"')" 0
