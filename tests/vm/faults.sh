@@ -1,8 +1,8 @@
 #!/bin/bash
 # Faults of a machine with two nodes. Where the others have their tests, and these without a second node:
 #   hugepages missing            here; the ladder: unit/test_arena; transparent ones on any machine: every system test
-#   node full                    here; the machine full: unit/test_arena, a plan that never fits: unit/test_plan
-#   engine binary missing        here (at the start and later); at the start: system/test_proofd, unit/test_supervise
+#   node full                    here; unit/test_arena, the machine full there too; a plan that never fits: unit/test_plan
+#   engine binary missing        here; system/test_proofd (at the start and later), unit/test_supervise
 #   a node without memory        here; unit/test_placement, unit/test_topology
 #   one offline CPU              here; unit/test_placement
 #   cpuset smaller than asked    here; unit/test_placement
