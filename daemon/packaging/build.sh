@@ -20,5 +20,6 @@ proofd ($version) unstable; urgency=medium
  -- $maintainer  $date
 END
 cd "$dir/proofd-$version"
-SOURCE=$source OBJECTS=$dir/objects dpkg-buildpackage -b -us -uc
+# Named as from the source: what depends on which header is kept under these names, by ccache too.
+SOURCE=$source OBJECTS=${BUILD:-build}/deb/objects dpkg-buildpackage -b -us -uc
 ls "$dir"/proofd_*.deb
