@@ -312,6 +312,7 @@ experiments: all $(EXPERIMENTS)
 
 # Each file by itself, with the flags it is built with: make -j2 lint, and only what has changed.
 LINT := $(patsubst %.c,$(BUILD)/lint/%.o,$(LIB_SRCS) $(PROGRAM_SRCS) $(wildcard daemon/grpc/*.c))
+LINT += $(if $(GRPC),$(patsubst %.cc,$(BUILD)/lint/%.o,$(wildcard daemon/grpc/*.cc)))
 TIDY_CHECKS := -*,clang-analyzer-*,bugprone-*,performance-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,-bugprone-implicit-widening-of-multiplication-result,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling
 
 lint: $(LINT)
@@ -323,6 +324,12 @@ $(BUILD)/lint/%.o: %.c | $(BLST)/bindings/blst.h
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		-I. --suppress=missingIncludeSystem $<
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' --checks='$(TIDY_CHECKS)' $< -- $(filter-out -M%,$(OUR_CFLAGS))
+
+$(BUILD)/lint/%.o: %.cc $(GRPC_GEN)/proofd.grpc.pb.cc | $(BLST)/bindings/blst.h
+	@mkdir -p $(@D)
+	@$(if $(Q),echo "  LINT  $<")
+	$(Q)$(CXX) $(OUR_CXXFLAGS) -fno-exceptions -isystem $(BUILD) -Werror -c $< -o $@
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' --checks='$(TIDY_CHECKS)' $< -- $(filter-out -M%,$(OUR_CXXFLAGS)) -isystem $(BUILD)
 
 # The engine goes beside proofd, which looks for it there.
 INSTALL ?= install

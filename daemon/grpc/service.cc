@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
 static const size_t metrics_max = 4 << 20;
-static const milliseconds margin(200); /* before a caller's deadline: the answer has to reach him */
+static const milliseconds margin(500); /* before a caller's deadline: the answer has to reach him */
 static const milliseconds step(100);
 static const char porep[] = "porep-seal-commit";
 

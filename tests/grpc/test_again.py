@@ -40,7 +40,7 @@ refused("another content", StatusCode.ALREADY_EXISTS, "has not ended", lambda: c
 refused("a real one", StatusCode.ALREADY_EXISTS, "has not ended", lambda: c.submit("busy", a))
 second = c.begin("busy", slow)
 first.cancel()
-refused("a deadline", StatusCode.DEADLINE_EXCEEDED, "", lambda: c.prove("busy", slow, timeout=0.7 / f.SLOW))
+refused("a deadline", StatusCode.DEADLINE_EXCEEDED, "", lambda: c.prove("busy", slow, timeout=2 / f.SLOW))
 expect("who is gone or late has lost nothing", os.path.exists(s.jobs + "/grpc-busy.status"))
 same("who stays has it", second.result().result.status, f.COMPLETED)
 same("and who comes again", c.prove("busy", slow).proof, second.result().result.proof)
