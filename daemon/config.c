@@ -83,6 +83,8 @@ static const struct option options[] = {
     {"critical_group", OPTION_WORDS, offsetof(struct config, critical_group), "", 0, 0, "GROUP",
      "who is in it may make a job critical, as root and the service's user may;\n"
      "empty: the service's own group"},
+    {"shared_group", OPTION_WORDS, offsetof(struct config, shared_group), "", 0, 0, "GROUP",
+     "who is in it may read and cancel the jobs of others in it; empty: everybody's are his own"},
     {"tries", OPTION_NUMBER, offsetof(struct config, tries), "3", 1, 1000, "N",
      "engines that may die over a partition before its job fails"},
     {"silence", OPTION_DURATION, offsetof(struct config, silence_s), "1m", 2, 86400, "TIME",
@@ -208,15 +210,10 @@ void config_defaults(struct config *cfg)
         set_option(cfg, &options[i], options[i].preset, NULL);
 }
 
-int config_critical_gid(const struct config *cfg, gid_t *out, struct errmsg *err)
+static int parse_group(const char *option, const char *text, gid_t *out, struct errmsg *err)
 {
-    const char *text = cfg->critical_group;
     char *end;
 
-    if (!*text) {
-        *out = getegid();
-        return 0;
-    }
     errno = 0;
     unsigned long gid = strtoul(text, &end, 10);
     const struct group *group = getgrnam(text);
@@ -225,7 +222,23 @@ int config_critical_gid(const struct config *cfg, gid_t *out, struct errmsg *err
     else if (isdigit((unsigned char)*text) && !*end && errno == 0 && gid < UINT32_MAX)
         *out = (gid_t)gid;
     else
-        return errmsg_set(err, -EINVAL, "critical_group: there is no group '%s'", text);
+        return errmsg_set(err, -EINVAL, "%s: there is no group '%s'", option, text);
+    return 0;
+}
+
+int config_critical_gid(const struct config *cfg, gid_t *out, struct errmsg *err)
+{
+    if (*cfg->critical_group)
+        return parse_group("critical_group", cfg->critical_group, out, err);
+    *out = getegid();
+    return 0;
+}
+
+int config_shared_gid(const struct config *cfg, gid_t *out, struct errmsg *err)
+{
+    if (*cfg->shared_group)
+        return parse_group("shared_group", cfg->shared_group, out, err);
+    *out = CONFIG_NO_GROUP;
     return 0;
 }
 

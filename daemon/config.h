@@ -45,6 +45,7 @@ struct config {
     uint64_t keep_finished_age_s; /* 0: for ever */
     uint64_t aging_s;             /* 0: classes may starve */
     char critical_group[CONFIG_PATH_MAX]; /* name or number; empty: the service's own */
+    char shared_group[CONFIG_PATH_MAX];   /* likewise; empty: none */
     uint64_t tries;               /* of a partition, until engines have died over it */
     uint64_t silence_s;           /* of an engine, then it is killed */
     uint64_t keep_finished_bytes; /* 0: no limit */
@@ -54,6 +55,9 @@ struct config {
 /* What the command line asks for. */
 enum config_action { CONFIG_RUN, CONFIG_HELP, CONFIG_VERSION, CONFIG_CHECK };
 
+/* The group of shared_group, CONFIG_NO_GROUP: none. -EINVAL: there is no such group. */
+#define CONFIG_NO_GROUP ((gid_t)-1)
+int config_shared_gid(const struct config *cfg, gid_t *out, struct errmsg *err);
 /* The group of critical_group. -EINVAL: there is no such group. */
 int config_critical_gid(const struct config *cfg, gid_t *out, struct errmsg *err);
 

@@ -87,6 +87,8 @@ int config_check(const struct config *cfg, struct errmsg *err)
         ret = check_confine(cfg, err);
     if (ret == 0)
         ret = config_critical_gid(cfg, &gid, err);
+    if (ret == 0)
+        ret = config_shared_gid(cfg, &gid, err);
     return ret < 0 ? ret : check_gpus(cfg, err);
 }
 

@@ -451,7 +451,8 @@ static int make_tree(struct service *sv, struct errmsg *err)
                                      .files = files,
                                      .files_len = ARRAY_LEN(own) + nodes_len,
                                      .uid = getuid(),
-                                     .gid = getgid()};
+                                     .gid = getgid(),
+                                     .shared = sv->config.shared_group[0]};
     int ret = tree_create(&opt, &sv->tree, err);
     free(files);
     return ret;
@@ -459,12 +460,16 @@ static int make_tree(struct service *sv, struct errmsg *err)
 
 static int make_mount(struct service *sv, struct errmsg *err)
 {
-    gid_t critical_gid;
+    gid_t critical_gid, shared_gid = CONFIG_NO_GROUP;
     int ret = config_critical_gid(&sv->config, &critical_gid, err);
+    if (ret == 0)
+        ret = config_shared_gid(&sv->config, &shared_gid, err);
     if (ret < 0)
         return ret;
     const struct fs_options opt = {.mountpoint = sv->config.mount,
                                    .critical_gid = critical_gid,
+                                   .shared = shared_gid != CONFIG_NO_GROUP,
+                                   .shared_gid = shared_gid,
                                    .store_dir = sv->config.store,
                                    .max_unfinished = (uint32_t)sv->config.max_unfinished,
                                    .warn = on_fs_warning,

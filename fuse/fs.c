@@ -45,7 +45,7 @@ struct fs {
     struct tree *tree;
     char *mountpoint, *store_dir;
     uint32_t max_unfinished;
-    gid_t critical_gid;
+    gid_t critical_gid, shared_gid;
     struct users *users;
     void (*warn)(void *ctx, const char *text);
     void *ctx;
@@ -87,20 +87,40 @@ static bool by_publisher(fuse_req_t req)
     return publisher_is(fs_of(req)->publisher, fuse_req_ctx(req)->pid);
 }
 
-/* May make a job critical, before those of others. */
-static bool by_trusted(fuse_req_t req)
+static bool is_member(fuse_req_t req, gid_t gid)
 {
-    const struct fuse_ctx *who = fuse_req_ctx(req);
-    const struct fs *fs = fs_of(req);
     gid_t groups[256];
 
-    if (who->uid == 0 || who->uid == geteuid() || who->gid == fs->critical_gid)
+    if (gid == (gid_t)-1)
+        return false;
+    if (fuse_req_ctx(req)->gid == gid)
         return true;
     int len = fuse_req_getgroups(req, ARRAY_LEN(groups), groups);
     for (int i = 0; i < len && i < (int)ARRAY_LEN(groups); i++)
-        if (groups[i] == fs->critical_gid)
+        if (groups[i] == gid)
             return true;
     return false;
+}
+
+/* May make a job critical, before those of others. */
+static bool by_trusted(fuse_req_t req)
+{
+    uid_t user = fuse_req_ctx(req)->uid;
+
+    return user == 0 || user == geteuid() || is_member(req, fs_of(req)->critical_gid);
+}
+
+/* Whether the caller may give away or remove a name. Without a shared group the kernel has seen to that: the directory is sticky. */
+static int may_take_name(fuse_req_t req, const char *name)
+{
+    struct fs *fs = fs_of(req);
+    uid_t user = fuse_req_ctx(req)->uid;
+    struct stat st;
+
+    if (fs->shared_gid == (gid_t)-1 || user == 0 || user == geteuid() ||
+        tree_lookup(fs->tree, TREE_INO_JOBS, name, &st) < 0 || st.st_uid == user)
+        return 0;
+    return st.st_gid == fs->shared_gid && is_member(req, fs->shared_gid) ? 0 : -EPERM;
 }
 
 static bool for_writing(const struct fuse_file_info *fi)
@@ -372,6 +392,10 @@ static int make_file(struct fs *fs, fuse_req_t req, const char *name, mode_t mod
     const struct fuse_ctx *ctx = fuse_req_ctx(req);
     struct upload_owner owner = {.uid = ctx->uid, .gid = ctx->gid, .mode = mode & 0777};
 
+    if (is_member(req, fs->shared_gid)) {
+        owner.gid = fs->shared_gid;
+        owner.mode |= 0440;
+    }
     if (!S_ISREG(mode))
         return -EPERM;
     if (strlen(name) > TREE_NAME_MAX)
@@ -424,8 +448,10 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
     enum tree_kind kind;
     struct stat st;
     uint64_t job;
-    int ret = tree_lookup(fs->tree, parent, name, &st);
+    int ret = parent == TREE_INO_JOBS ? may_take_name(req, name) : 0;
 
+    if (ret == 0)
+        ret = tree_lookup(fs->tree, parent, name, &st);
     if (ret == 0)
         ret = tree_ino_is_job(st.st_ino, &job, &kind) ? unlink_kind(fs, job, kind) : -EPERM;
     if (ret == 0)
@@ -460,10 +486,13 @@ static int rename_job(struct fs *fs, uid_t user, const char *name, const char *n
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                       const char *new_name, unsigned flags)
 {
-    if (parent != TREE_INO_JOBS || new_parent != TREE_INO_JOBS)
-        reply(req, -EPERM);
-    else
-        reply(req, rename_job(fs_of(req), fuse_req_ctx(req)->uid, name, new_name, flags));
+    int ret = parent == TREE_INO_JOBS && new_parent == TREE_INO_JOBS ? may_take_name(req, name) : -EPERM;
+
+    if (ret == 0)
+        ret = may_take_name(req, new_name);
+    if (ret == 0)
+        ret = rename_job(fs_of(req), fuse_req_ctx(req)->uid, name, new_name, flags);
+    reply(req, ret);
 }
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
@@ -1030,6 +1059,7 @@ int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err)
     fs->stop_fd = fs->ended_fd = -1;
     fs->max_unfinished = opt->max_unfinished;
     fs->critical_gid = opt->critical_gid;
+    fs->shared_gid = opt->shared ? opt->shared_gid : (gid_t)-1;
     fs->warn = opt->warn;
     fs->ctx = opt->ctx;
     fs->request_limit_ms = request_limit_ms();

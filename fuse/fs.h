@@ -23,6 +23,8 @@ struct fs_options {
     const char *store_dir;    /* its free space is what `df` tells */
     uint32_t
         max_unfinished; /* as in jobs_options: a user's open files take at most half of that. 0: no limit */
+    bool shared;              /* there is a shared group: who is in it may read and remove the jobs of others in it */
+    gid_t shared_gid;
     gid_t critical_gid;       /* who is in it may make a job critical; so may root and the service's user */
     unsigned threads;         /* that serve requests; 0: a sane number */
     /* Something is lost but the service goes on: one line, with what gets it back. May be NULL. */

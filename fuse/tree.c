@@ -48,6 +48,7 @@ struct shown {
 
 struct tree {
     struct jobs *jobs;
+    bool shared;
     uid_t uid;
     gid_t gid;
     struct timespec started;
@@ -373,7 +374,7 @@ int tree_getattr(struct tree *t, uint64_t ino, struct stat *out)
     uint64_t job;
 
     if (ino == TREE_INO_JOBS)
-        stat_dir(t, ino, 01777, out);
+        stat_dir(t, ino, t->shared ? 0777 : 01777, out);
     else if (ino == TREE_INO_EVENTS)
         stat_own_file(t, ino, 0444, out);
     else if (ino == TREE_INO_ROOT || (node && !node->file))
@@ -746,6 +747,7 @@ int tree_create(const struct tree_options *opt, struct tree **out, struct errmsg
     pthread_mutex_init(&t->lock, NULL);
     clock_gettime(CLOCK_REALTIME, &t->started);
     t->jobs = opt->jobs;
+    t->shared = opt->shared;
     t->uid = opt->uid;
     t->gid = opt->gid;
     t->nodes_max = opt->files_len * OWN_DEPTH_MAX;

@@ -59,6 +59,7 @@ struct tree_options {
     size_t files_len;
     uid_t uid; /* owner of the service's own files */
     gid_t gid;
+    bool shared; /* the mount itself decides who may remove a job; else the kernel: its owner */
 };
 
 /* -EINVAL for a path that is too deep, empty, or there twice. */

@@ -50,6 +50,32 @@ else
 fi
 expect "a clean end" stop
 
+# ---- a shared group: 1500, with 1001 and 1002 in it, and not 1003
+in_group() { # uid command...
+    local uid=$1
+    shift
+    setpriv --reuid "$uid" --regid "$uid" --groups 1500 "$@"
+}
+start --shared-group 1500
+delays 0 60000
+expect "a member's job" in_group 1001 bash -c "umask 077; cat '$a' >'$jobs/shared'"
+same "is the group's" "$(stat -c '%u %g %A' "$jobs/shared")" "1001 1500 -rw-r-----"
+expect "a member may read it" in_group 1002 cmp "$a" "$jobs/shared"
+expect "and its status" in_group 1002 cat "$jobs/shared.status"
+refuse "others may not" as 1003 cat "$jobs/shared"
+refuse "nor cancel it" as 1003 rm -f "$jobs/shared"
+refuse "nor rename it" as 1003 mv "$jobs/shared" "$jobs/theirs"
+as 1003 bash -c "umask 077; cat '$b' >'$jobs/private'"
+same "a job of who is not in the group" "$(stat -c '%u %g %A' "$jobs/private")" "1003 1003 -rw-------"
+refuse "is not the group's to read" in_group 1002 cat "$jobs/private"
+refuse "nor to cancel" in_group 1002 rm -f "$jobs/private"
+refuse "nor to replace" in_group 1002 mv "$jobs/shared" "$jobs/private"
+expect "a member may rename a member's" in_group 1002 mv "$jobs/shared" "$jobs/renamed"
+expect "and cancel it" in_group 1002 rm "$jobs/renamed"
+expect "an owner his own" as 1003 rm "$jobs/private"
+expect "a clean end" stop
+delays 0 0
+
 # ---- a service of a user's own
 nobody=$(id -u nobody) || { skip "a user's own service" "there is no user nobody"; finish; }
 if ! as "$nobody" test -x "$proofd" || ! as "$nobody" test -r "$params"; then
