@@ -9,6 +9,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
 
 marks=0
+patience=5 # nothing here has a time to meet: a limit ends what hangs, on however busy a machine
 
 watch_events() {
     cat "$mnt/events" >"$work/events" &

@@ -216,19 +216,22 @@ over row "df" 'df "$J" | grep -q proofd' kept
 over row "df -i" 'df --output=itotal,iused,iavail "$J" | grep -qE "^ *1000 +0 +1000$"' kept
 over row "stat -f" 'stat -f -c "%l %t" "$J" | grep -q "^245 65735546$"' kept
 over row "tail -f" 'timeout 3 tail -f "$D.status" >"$W/tail"; test $? -eq 124 && grep -q ^done "$W/tail"' kept
-over row "cat of events" 'timeout 2 cat "$J/../events" >"$W/cat" & sleep 0.5; : >"$J/.row"; rm "$J/.row"; wait; grep -q "removed .row" "$W/cat"' kept
+over row "cat of events" 'cat "$J/../events" >"$W/cat" & for i in $(seq 100); do : >"$J/.row"; rm "$J/.row"; sleep 0.1; grep -q "removed .row" "$W/cat" && break; done
+    kill %1; grep -q "removed .row" "$W/cat"' kept
 over row "tail -f of events" 'timeout 1 tail -f "$J/../events"; test $? -eq 124' kept
 over row "less" '$keys q less "$D.report" | grep -q done' kept
 over row "grep -r" 'grep -rl "^done" "$J" | grep -q row.status' kept
 over row "grep -r of the whole mount" 'cd "$J/.." && grep -rl --exclude=events "^done" . | grep -q row.status' kept
 over row "md5sum" 'test "$(md5sum <"$D")" = "$(md5sum <"$S")"' kept
-row "inotifywait" 'timeout 20 inotifywait -q -m -e close_write --format %f "$J" >"$W/seen" & sleep 0.7; cp "$S" "$D"
+row "inotifywait" 'timeout 50 inotifywait -m -e close_write --format %f "$J" >"$W/seen" 2>"$W/set" & until grep -q established "$W/set"; do sleep 0.1; done; cp "$S" "$D"
     for i in $(seq 100); do sleep 0.1; grep -qx row.proof "$W/seen" && break; done; kill %1; grep -qx row.proof "$W/seen"' job
-row "inotifywatch" 'timeout 20 inotifywatch -t 3 -e close_write "$J" >"$W/seen" 2>&1 & sleep 1; cp "$S" "$D"; wait; grep -q close_write "$W/seen"' job
-row "entr" '(echo "$J/../status" | timeout 20 entr -d -n -p true; echo $? >"$W/entr") & :
-    while ! grep -qs inotify /proc/$(pgrep -n entr)/fdinfo/*; do sleep 0.1; done; cp "$S" "$D"; wait; cat "$W/entr"' job
-row "a handler for each event, as incron runs them" 'timeout 20 inotifywait -q -m -e close_write --format %w%f "$J" 2>/dev/null |
-    while read -r f; do case $f in *.proof) cp "$f" "$W/handled"; break ;; esac; done & sleep 0.7
+row "inotifywatch" 'inotifywatch -e close_write "$J" >"$W/seen" 2>"$W/set" & until grep -q "Finished establishing" "$W/set"; do sleep 0.1; done; cp "$S" "$D"
+    kill %1; wait; grep -q close_write "$W/seen"' job
+row "entr" 'echo x >"$J/.row"; echo "$J/.row" | timeout 50 entr -n -p sh -c "echo ran >$W/entr" "$J" &
+    until grep -qs inotify /proc/$(pgrep -n -f "^entr .*$J")/fdinfo/*; do sleep 0.1; done; echo y >>"$J/.row"
+    until test -s "$W/entr"; do sleep 0.1; done; kill $(pgrep -n -f "^entr .*$J"); rm "$J/.row"; cp "$S" "$D"' job
+row "a handler for each event, as incron runs them" 'timeout 50 inotifywait -m -e close_write --format %w%f "$J" 2>"$W/set2" |
+    while read -r f; do case $f in *.proof) cp "$f" "$W/handled"; break ;; esac; done & until grep -q established "$W/set2"; do sleep 0.1; done
     cp "$S" "$D"; while ! test -s "$W/handled"; do sleep 0.1; done; test $(wc -c <"$W/handled") = 385' job
 # These two look at every process and every mount of the machine, and wait for a foreign mount that answers nothing: so they see ours alone.
 alone() {

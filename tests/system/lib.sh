@@ -108,9 +108,9 @@ finish() {
     exit
 }
 
-# A slow build (PROOFD_QUICK) is given four times as long.
+# A slow build (PROOFD_QUICK) is given four times as long, and a test may ask for more patience.
 wait_for() {
-    local until=$(($(date +%s%3N) + $1 * ${PROOFD_QUICK:+4 *} 1000))
+    local until=$(($(date +%s%3N) + $1 * ${PROOFD_QUICK:+4 *} ${patience:-1} * 1000))
     shift
     until "$@" 2>/dev/null; do
         [ "$(date +%s%3N)" -lt "$until" ] || return 1
