@@ -5,6 +5,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 build=${BUILD:-build}
 deb=$(ls "$build"/deb/proofd_*.deb) || exit 2
+grpc=$(ls "$build"/deb/proofd-grpc_*.deb) || exit 2
 passed=0 failed=0 skipped=0
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
@@ -17,6 +18,14 @@ expect() { # what command...
 
 lintian --fail-on error "$deb" 2>&1 | grep '^E:'
 expect "lintian finds no error" lintian --fail-on error "$deb"
+lintian --fail-on error "$grpc" 2>&1 | grep '^E:'
+expect "nor in what speaks gRPC" lintian --fail-on error "$grpc"
+dpkg-deb -R "$grpc" "$root/unpacked"
+files=$(cd "$root/unpacked" && find . -path ./DEBIAN -prune -o -type f -print | grep -v /doc/ | sort | tr '\n' ' ')
+expect "whose files are $files" test "$files" = "./lib/systemd/system/proofd-grpc.service ./usr/lib/sysusers.d/proofd-grpc.conf ./usr/sbin/proofd-grpc ./usr/share/man/man8/proofd-grpc.8.gz "
+expect "it runs" "$root/unpacked/usr/sbin/proofd-grpc" --version
+for s in "$root"/unpacked/DEBIAN/{postinst,prerm,postrm}; do expect "$(basename "$s") of it is a shell script" sh -n "$s"; done
+rm -rf "$root/unpacked"
 # A database of its own.
 mkdir -p "$root/var/lib/dpkg"/{info,updates,triggers}
 touch "$root/var/lib/dpkg/status"

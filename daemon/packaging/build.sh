@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds the Debian package into BUILD/deb. Called by `make deb`. Who publishes it says who he is: DEBFULLNAME, DEBEMAIL.
+# Builds the Debian packages into BUILD/deb. Called by `make deb`. Who publishes it says who he is: DEBFULLNAME, DEBEMAIL.
 set -eu
 cd "$(dirname "$0")/../.."
 source=$(pwd)
 version=$(sed -n 's/^#define PROOFD_VERSION "\(.*\)"/\1/p' daemon/version.h)
 dir=$source/${BUILD:-build}/deb
-rm -rf "$dir/proofd-$version" "$dir"/proofd_* "$dir"/proofd-dbgsym_*
+rm -rf "$dir/proofd-$version" "$dir"/proofd_* "$dir"/proofd-grpc_* "$dir"/proofd-*dbgsym_*
 mkdir -p "$dir/proofd-$version"
 cp -r daemon/packaging/debian "$dir/proofd-$version/debian"
 maintainer="${DEBFULLNAME:-The proofd authors} <${DEBEMAIL:-proofd@users.noreply.github.com}>"
@@ -22,4 +22,4 @@ END
 cd "$dir/proofd-$version"
 # Named as from the source: what depends on which header is kept under these names, by ccache too.
 SOURCE=$source OBJECTS=${BUILD:-build}/deb/objects dpkg-buildpackage -b -us -uc
-ls "$dir"/proofd_*.deb
+ls "$dir"/proofd_*.deb "$dir"/proofd-grpc_*.deb

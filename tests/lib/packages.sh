@@ -10,7 +10,7 @@ demo="fuse3 inotify-tools"
 check="g++ check fuse3 inotify-tools zstd gzip xz-utils rsync python3 jq procps psmisc attr systemd strace $grpc python3-grpcio python3-protobuf openssl"
 # Every tool of doc/filesystem.md.
 files="$check util-linux tar findutils grep sed less vim nano curl wget openssh-client openssh-sftp-server entr lsof"
-deb="debhelper lintian"
+deb="debhelper lintian $grpc"
 vm="$deb qemu-system-x86 seabios mmdebstrap e2fsprogs cpio kmod busybox-static fakeroot zstd"
 fuzz="clang libclang-rt-14-dev"
 
