@@ -45,13 +45,12 @@ wanted() { # name
     return 1
 }
 
-# Two at a time, but what proves for real or works on many threads has the machine for itself, last. The long ones begin
-# first, so that nothing waits for one in the end.
+# Three at a time, since many of them wait, but what proves for real or works on many threads has the machine for itself, last.
+# The long ones begin first, so that nothing waits for one in the end.
 long="unit/test_circuit unit/test_compact unit/test_c1_bad"
 alone="unit/test_arena unit/test_porep_large unit/test_witness unit/test_witness_large unit/test_workers unit/test_log unit/test_sched
     system/test_ctl system/test_forms system/test_fresh_sector system/test_proof_vectors system/test_proofd"
-at_once=${TESTS_AT_ONCE:-$(nproc)}
-[ "$at_once" -le 2 ] || at_once=2
+at_once=${TESTS_AT_ONCE:-3}
 
 is_alone() { # name
     case $1 in gpu/*) return 0 ;; esac
