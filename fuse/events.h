@@ -1,9 +1,12 @@
 /*
  * The file `events`: one line for each change of state, to any number of readers (fuse/readers.h).
  *
- *   2026-01-31T12:00:00.123Z 17 queued c1.json        time, job, state, name
- *   2026-01-31T12:00:00.123Z - engine node=0 started  about no job
- *   lost 12 events                                    the reader was too slow
+ *   2026-01-31T12:00:00.123Z,86400.123456 17 queued c1.json        times, job, state, name
+ *   2026-01-31T12:00:00.123Z,86400.123456 - engine node=0 started  about no job
+ *   lost 12 events                                                 the reader was too slow
+ *
+ * The first word has both times: UTC, and seconds of CLOCK_MONOTONIC, which no setting of the clock moves; it never goes back
+ * from line to line.
  *
  * A state may also be "removed": the job has left the table. Control characters and backslashes of
  * a name are written as \xNN. Any thread may call anything here.

@@ -39,6 +39,16 @@ static int64_t now_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+struct told_at told_now(void)
+{
+    struct timespec real, mono;
+
+    clock_gettime(CLOCK_REALTIME, &real);
+    clock_gettime(CLOCK_MONOTONIC, &mono);
+    return (struct told_at){(int64_t)real.tv_sec * 1000000000 + real.tv_nsec,
+                            (int64_t)mono.tv_sec * 1000000000 + mono.tv_nsec};
+}
+
 static void interrupted(struct parked *p)
 {
     fuse_reply_err(p->req, EINTR);

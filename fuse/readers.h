@@ -19,6 +19,12 @@
 struct readers;
 struct reader;
 
+/* When a change was told, by both clocks. */
+struct told_at {
+    int64_t realtime_ns, monotonic_ns;
+};
+struct told_at told_now(void);
+
 /* What the stream knows of a reader's place, a cursor. Called under the readers' lock. */
 struct readers_ops {
     size_t cursor_bytes; /* at most READERS_CURSOR_MAX; it starts as zeros */

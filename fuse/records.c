@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fuse/abi.h"
 
@@ -86,24 +85,17 @@ struct readers *records_readers(struct records *rs)
 
 /* ---- telling ---- */
 
-static int64_t now_ns(clockid_t clock)
-{
-    struct timespec ts;
-
-    clock_gettime(clock, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 static void add(struct records *rs, uint64_t job, uint32_t state, uint32_t partitions_done,
                 const char *text)
 {
     readers_lock(rs->readers);
+    const struct told_at now = told_now();
     uint64_t seq = ++rs->last;
     struct proof_event *e = &rs->ring[seq % RECORDS_KEPT];
     *e = (struct proof_event){.seq = seq,
                               .job = job,
-                              .realtime_ns = now_ns(CLOCK_REALTIME),
-                              .monotonic_ns = now_ns(CLOCK_MONOTONIC),
+                              .realtime_ns = now.realtime_ns,
+                              .monotonic_ns = now.monotonic_ns,
                               .state = state,
                               .partitions_done = partitions_done};
     memcpy(e->name, text, strnlen(text, sizeof(e->name) - 1));

@@ -79,7 +79,8 @@ expect "the removal is told" wait_for 5 grep -q ' removed ev$' "$work/events"
 wait $poller
 expect "poll wakes" grep -q '^ready in' "$work/poll"
 for s in queued done removed; do same "one line for $s" "$(count " $s ev\$" "$work/events")" 1; done
-like "form of a line" "$(head -n 1 "$work/events")" '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z [0-9]+ [a-z]+ ev$'
+like "form of a line" "$(head -n 1 "$work/events")" '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z,[0-9]+\.[0-9]{6} [0-9]+ [a-z]+ ev$'
+expect "monotonic time does not go back" eval "cut -d' ' -f1 '$work/events' | cut -d, -f2 | sort -nc"
 expect "every reader gets every line" cmp "$work/events" "$work/events2"
 kill -INT $reader2 2>/dev/null
 kill -TERM $reader2

@@ -126,7 +126,7 @@ START_TEST(readers_read__starts_at_the_present_and_gives_whole_lines)
     ck_assert_int_eq(one.error, EAGAIN);
     say(2);
     say(3);
-    readers_read(readers(), r, &two, 60, true); /* one and a half */
+    readers_read(readers(), r, &two, 70, true); /* one and a half */
     ck_assert_uint_eq(lines_of(&two), 1);
     ck_assert(ends_in(&two, "- line 2\n"));
     one = (struct fuse_req){0};
@@ -176,9 +176,49 @@ START_TEST(readers_read__tells_what_was_lost)
     struct reader *r = readers_open(readers());
     for (unsigned i = 1; i <= EVENTS_KEPT + 7; i++)
         say(i);
-    readers_read(readers(), r, &one, 64, false);
+    readers_read(readers(), r, &one, 80, false);
     ck_assert_int_eq(strncmp(one.bytes, "lost 7 events\n", 14), 0);
     ck_assert(ends_in(&one, "- line 8\n"));
+    readers_close(readers(), r);
+}
+END_TEST
+
+static int64_t clock_us(clockid_t clock)
+{
+    struct timespec ts;
+
+    clock_gettime(clock, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+/* A line's times: by the clocks, and never back. */
+START_TEST(events__have_wall_and_monotonic_time)
+{
+    struct reader *r = readers_open(readers());
+    int64_t last = clock_us(CLOCK_MONOTONIC), wall = clock_us(CLOCK_REALTIME);
+
+    for (unsigned i = 0; i < 50; i++) {
+        struct tm tm = {0};
+        int ms, at = 0;
+        long long s, us;
+        char number[32];
+        one = (struct fuse_req){0};
+        say(i);
+        int64_t now = clock_us(CLOCK_MONOTONIC), wall_now = clock_us(CLOCK_REALTIME);
+        readers_read(readers(), r, &one, 4096, true);
+        ck_assert_int_eq(sscanf(one.bytes, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ,%lld.%6lld - line %31[0-9]%n", &tm.tm_year,
+                                &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms, &s, &us, number,
+                                &at), 10);
+        ck_assert_str_eq(one.bytes + at, "\n");
+        tm.tm_year -= 1900;
+        tm.tm_mon--;
+        int64_t told_wall = ((int64_t)timegm(&tm) * 1000 + ms) * 1000, told = s * 1000000 + us;
+        ck_assert_int_le(last, told);
+        ck_assert_int_le(told, now);
+        ck_assert_int_le(wall / 1000 * 1000, told_wall);
+        ck_assert_int_le(told_wall, wall_now);
+        last = told;
+    }
     readers_close(readers(), r);
 }
 END_TEST
@@ -196,7 +236,7 @@ START_TEST(events_heartbeat__answers_those_alone_who_wait_too_long)
     ck_assert(!one.answered);
     events_heartbeat(ev, now + 60000, 1000);
     ck_assert(one.answered);
-    ck_assert(ends_in(&one, "Z - heartbeat\n"));
+    ck_assert(ends_in(&one, " - heartbeat\n"));
     readers_read(readers(), r, &two, 4096, false);
     say(1);
     ck_assert(ends_in(&two, "- line 1\n"));
@@ -305,6 +345,7 @@ int main(void)
     tcase_add_test(t, readers_read__waits_for_what_comes);
     tcase_add_test(t, readers_read__can_be_interrupted_and_loses_nothing);
     tcase_add_test(t, readers_read__tells_what_was_lost);
+    tcase_add_test(t, events__have_wall_and_monotonic_time);
     tcase_add_test(t, events_heartbeat__answers_those_alone_who_wait_too_long);
     tcase_add_test(t, readers_stop__is_the_end_of_the_file);
     tcase_add_test(t, readers_poll__tells_the_newest_handle_once);
