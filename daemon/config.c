@@ -17,7 +17,7 @@ enum option_type {
     OPTION_NUMBER,
     OPTION_BYTES,    /* number with K M G T for powers of 1024 */
     OPTION_DURATION, /* seconds, or a number with s m h d */
-    OPTION_LEVEL
+    OPTION_LEVELS
 };
 
 struct option {
@@ -58,8 +58,9 @@ static const struct option options[] = {
      "auto: where no GPU is driven"},
     {"simulate", OPTION_PATH, offsetof(struct config, simulate), "", 0, 0, "FILE",
      "for tests: a simulated device in place of a prover, and jobs that prove nothing"},
-    {"log_level", OPTION_LEVEL, offsetof(struct config, log_level), "info", 0, 0, "LEVEL",
-     "err, warn, info or debug; the file log_level of the mount changes it while proofd runs"},
+    {"log_level", OPTION_LEVELS, offsetof(struct config, log_levels), "info", 0, 0, "LEVELS",
+     "off, err, warn, info or debug, and others for some modules: \"info sched=debug fuse=off\", of\n"
+     "front, jobs, sched, engine, params, fuse; the mount's file log_level changes it meanwhile"},
     {"max_unfinished", OPTION_NUMBER, offsetof(struct config, max_unfinished), "1000", 1, 1000000,
      "N", "jobs queued, running and being received; at more, cp waits"},
     {"max_store", OPTION_BYTES, offsetof(struct config, max_store_bytes), "0", 0, INT64_MAX,
@@ -181,6 +182,18 @@ static int parse_text(const struct option *o, const char *value, char *out, stru
     return 0;
 }
 
+/* Modules that are not named have the preset. */
+static int parse_levels(const struct option *o, const char *value, uint32_t *out, struct errmsg *err)
+{
+    uint32_t levels = LOG_LEVELS(LOG_LEVEL_INFO);
+    int ret = log_levels_parse(value, &levels, err);
+
+    if (ret < 0)
+        return errmsg_prefix(err, ret, "%s", o->name);
+    *out = levels;
+    return 0;
+}
+
 static int set_option(struct config *cfg, const struct option *o, const char *value,
                       struct errmsg *err)
 {
@@ -194,11 +207,8 @@ static int set_option(struct config *cfg, const struct option *o, const char *va
     case OPTION_BYTES:
     case OPTION_DURATION:
         return parse_number(o, value, field, err);
-    case OPTION_LEVEL:
-        if (log_level_parse(value, field) == 0)
-            return 0;
-        return errmsg_set(err, -EINVAL, "%s: '%s' is none of err, warn, info, debug", o->name,
-                          value);
+    case OPTION_LEVELS:
+        return parse_levels(o, value, field, err);
     }
     return -EINVAL;
 }
@@ -480,8 +490,8 @@ static bool is_equal(const struct option *o, const struct config *a, const struc
 
     if (o->type == OPTION_PATH || o->type == OPTION_WORDS)
         return strcmp(of_a, of_b) == 0;
-    if (o->type == OPTION_LEVEL)
-        return *(const enum log_level *)of_a == *(const enum log_level *)of_b;
+    if (o->type == OPTION_LEVELS)
+        return *(const uint32_t *)of_a == *(const uint32_t *)of_b;
     return *(const int64_t *)of_a == *(const int64_t *)of_b;
 }
 
@@ -490,8 +500,7 @@ static void take_over(const struct option *o, struct config *cfg, const struct c
 {
     const void *value = (const char *)from + o->offset;
 
-    memcpy(field_of(cfg, o), value,
-           o->type == OPTION_LEVEL ? sizeof(enum log_level) : sizeof(int64_t));
+    memcpy(field_of(cfg, o), value, o->type == OPTION_LEVELS ? sizeof(uint32_t) : sizeof(int64_t));
 }
 
 int config_load_again(int argc, char **argv, struct config *cfg, struct errmsg *err)
@@ -566,6 +575,14 @@ static void print_text(const char *text, FILE *out)
     fprintf(out, "%s%s%s\n", quote, text, quote);
 }
 
+static void print_levels(uint32_t levels, FILE *out)
+{
+    char text[LOG_LEVELS_TEXT];
+
+    log_levels_text(levels, text);
+    fprintf(out, "%s\n", text);
+}
+
 void config_print(const struct config *cfg, FILE *out)
 {
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {
@@ -574,8 +591,8 @@ void config_print(const struct config *cfg, FILE *out)
         fprintf(out, "%s = ", o->name);
         if (o->type == OPTION_PATH || o->type == OPTION_WORDS)
             print_text(field, out);
-        else if (o->type == OPTION_LEVEL)
-            fprintf(out, "%s\n", log_level_name(*(const enum log_level *)field));
+        else if (o->type == OPTION_LEVELS)
+            print_levels(*(const uint32_t *)field, out);
         else
             fprintf(out, "%" PRId64 "\n", *(const int64_t *)field);
     }

@@ -35,7 +35,7 @@ struct config {
     char gpus[CONFIG_PATH_MAX];     /* auto or none */
     char confine[CONFIG_PATH_MAX];  /* engines: auto, on or off */
     char simulate[CONFIG_PATH_MAX]; /* file of a simulated device; empty: none */
-    enum log_level log_level;
+    uint32_t log_levels;            /* LOG_LEVELS */
     uint64_t max_unfinished;
     uint64_t max_store_bytes; /* 0: as much as the disk has */
     uint64_t max_unsubmitted, max_unsubmitted_user;

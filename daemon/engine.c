@@ -31,6 +31,8 @@
 #include "daemon/version.h"
 #include "gpu/backend_cuda.h"
 
+#define LOG_MODULE LOG_ENGINE
+
 #define STATUS_EVERY_MS 1000
 #define STATUS_PAUSE_MS 50  /* between those that go with results, while there is more to come */
 #define STATUS_BUSY_MS 100 /* likewise, while partitions are here: for who measures (history.h) */
@@ -51,7 +53,6 @@ struct options {
     enum confine confine;
     uint32_t without;     /* bit i: not GPU i */
     const char *simulate; /* NULL: no simulated device */
-    enum log_level log_level;
 };
 
 struct engine {
@@ -293,8 +294,8 @@ static bool serve_message(struct engine *e)
     case LINK_SET_ASIDE:
         set_aside(e, m.set_aside.gpu);
         return true;
-    case LINK_LOG_LEVEL:
-        log_set_level((enum log_level)m.log_level.level);
+    case LINK_LOG_LEVELS:
+        log_set_levels(m.log_levels.levels);
         return true;
     case LINK_STOP:
         stop(e);
@@ -628,7 +629,7 @@ static void print_help(void)
          "                     [--gpus auto|none] [--confine auto|on|off] [--without N,..] [--params DIR] [--trusted FILE] "
          "[--simulate "
          "FILE]\n"
-         "                     [--log-level LEVEL]\n"
+         "                     [--log-level LEVELS]\n"
          "Proves partitions for proofd, which starts it with a socket as descriptor 3. Not for use "
          "by hand.");
 }
@@ -679,7 +680,8 @@ static int parse(int argc, char **argv, struct options *opt)
             opt->permits = (uint32_t)atoi(optarg);
         else if (c == 'g')
             opt->gpus = strcmp(optarg, "none") != 0;
-        else if (c == 'c' && confine_parse(optarg, &opt->confine) == 0)
+        else if ((c == 'c' && confine_parse(optarg, &opt->confine) == 0) ||
+                 (c == 'l' && log_change_levels(optarg, NULL) == 0))
             continue;
         else if (c == 'w')
             opt->without = parse_numbers(optarg);
@@ -689,8 +691,6 @@ static int parse(int argc, char **argv, struct options *opt)
             opt->trusted = optarg;
         else if (c == 's')
             opt->simulate = optarg;
-        else if (c == 'l' && log_level_parse(optarg, &opt->log_level) == 0)
-            log_set_level(opt->log_level);
         else if (c == 'h' || c == 'v') {
             if (c == 'h')
                 print_help();

@@ -13,6 +13,8 @@
 #include "gpu/srs.h"
 #include "numa/limits.h"
 
+#define LOG_MODULE LOG_ENGINE
+
 /* What suits a prover that shares its threads with synthesis, and one that has threads or a chip of its own: one partition is made
  * while one is proved, and one more is ready and one ends where that costs the next nothing. */
 #define PERMITS_CPU 2

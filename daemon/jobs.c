@@ -15,6 +15,8 @@
 #include "daemon/jobs_internal.h"
 #include "daemon/log.h"
 
+#define LOG_MODULE LOG_JOBS
+
 #define LONGEST_SUFFIX ".proof.bin"
 
 #define CLOCK_JUMP_NS ((int64_t)60 * 1000000000)

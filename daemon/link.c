@@ -22,7 +22,7 @@ static size_t message_bytes(uint32_t type)
         [LINK_RECALL] = sizeof(struct link_recall), [LINK_SET_ASIDE] = sizeof(struct link_set_aside),
         [LINK_STAGE] = sizeof(struct link_stage),   [LINK_WRONG] = sizeof(struct link_wrong),
         [LINK_DONE] = sizeof(struct link_done),     [LINK_FAILED] = sizeof(struct link_failed),
-        [LINK_STATUS] = sizeof(struct link_status), [LINK_LOG_LEVEL] = sizeof(struct link_log_level),
+        [LINK_STATUS] = sizeof(struct link_status), [LINK_LOG_LEVELS] = sizeof(struct link_log_levels),
         [LINK_STOP] = 0,
     };
 
@@ -207,8 +207,8 @@ static bool check_contents(struct link_message *m)
         return m->wrong.gpu >= -1;
     case LINK_STATUS:
         return check_status(&m->status);
-    case LINK_LOG_LEVEL:
-        return m->log_level.level <= LOG_LEVEL_DEBUG;
+    case LINK_LOG_LEVELS:
+        return log_levels_are_valid(m->log_levels.levels);
     default:
         return true;
     }

@@ -27,7 +27,7 @@ enum link_type {
     LINK_FAILED,    /* engine: this partition cannot be proved */
     LINK_WRONG,     /* engine: its proof did not verify */
     LINK_STATUS,    /* engine: what it holds, about once a second and at changes */
-    LINK_LOG_LEVEL, /* front: log from here on at this level */
+    LINK_LOG_LEVELS, /* front: log from here on at these levels */
     LINK_STOP       /* front: give back what is in flight, then exit */
 };
 
@@ -104,8 +104,8 @@ struct link_status {
     char params[256]; /* what is loaded, for people: "2KiB (insecure development parameters)" */
 };
 
-struct link_log_level {
-    uint32_t level; /* enum log_level */
+struct link_log_levels {
+    uint32_t levels; /* LOG_LEVELS */
 };
 
 struct link_message {
@@ -122,7 +122,7 @@ struct link_message {
         struct link_failed failed;
         struct link_wrong wrong;
         struct link_status status;
-        struct link_log_level log_level;
+        struct link_log_levels log_levels;
     };
 };
 

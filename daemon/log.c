@@ -27,7 +27,9 @@ struct slot {
     char text[LOG_TEXT_BYTES];
 };
 
-atomic_int log_threshold = LOG_LEVEL_INFO;
+atomic_uint log_thresholds = LOG_LEVELS(LOG_LEVEL_INFO);
+
+_Static_assert(LOG_LEVEL_BITS * LOG_MODULES < 32, "levels are one word");
 
 static struct {
     struct slot slots[SLOTS];
@@ -44,39 +46,157 @@ static struct {
 static const struct {
     const char *name;
     enum log_level level;
-} levels[] = {
+} level_names[] = {
+    {"off", LOG_LEVEL_OFF},
     {"err", LOG_LEVEL_ERR},
     {"warn", LOG_LEVEL_WARN},
     {"info", LOG_LEVEL_INFO},
     {"debug", LOG_LEVEL_DEBUG},
 };
 
-const char *log_level_name(enum log_level level)
+static const char *const module_names[LOG_MODULES] = {
+    [LOG_FRONT] = "front",   [LOG_JOBS] = "jobs",     [LOG_SCHED] = "sched",
+    [LOG_ENGINE] = "engine", [LOG_PARAMS] = "params", [LOG_FUSE] = "fuse",
+};
+
+/* NULL: it is none. */
+static const char *level_name(enum log_level level)
 {
-    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
-        if (levels[i].level == level)
-            return levels[i].name;
-    return "info";
+    for (size_t i = 0; i < ARRAY_LEN(level_names); i++)
+        if (level_names[i].level == level)
+            return level_names[i].name;
+    return NULL;
 }
 
 int log_level_parse(const char *name, enum log_level *out)
 {
-    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
-        if (strcmp(levels[i].name, name) == 0) {
-            *out = levels[i].level;
+    for (size_t i = 0; i < ARRAY_LEN(level_names); i++)
+        if (strcmp(level_names[i].name, name) == 0) {
+            *out = level_names[i].level;
             return 0;
         }
     return -EINVAL;
 }
 
-void log_set_level(enum log_level level)
+/* LOG_MODULES: it is none. */
+static unsigned find_module(const char *name)
 {
-    atomic_store_explicit(&log_threshold, (int)level, memory_order_relaxed);
+    unsigned m = 0;
+
+    while (m < LOG_MODULES && strcmp(module_names[m], name) != 0)
+        m++;
+    return m;
 }
 
-enum log_level log_get_level(void)
+/* "debug" or "sched=debug"; the modules named so far are bits of *named. */
+static int parse_word(char *word, bool first, uint32_t *levels, uint32_t *named, struct errmsg *err)
 {
-    return (enum log_level)atomic_load_explicit(&log_threshold, memory_order_relaxed);
+    char *equals = strchr(word, '=');
+    const char *name = equals ? equals + 1 : word;
+    enum log_level level;
+
+    if (log_level_parse(name, &level) < 0)
+        return errmsg_set(err, -EINVAL, "'%s' is none of off, err, warn, info, debug", name);
+    if (!equals) {
+        *levels = LOG_LEVELS(level);
+        return first ? 0 : errmsg_set(err, -EINVAL, "'%s' comes first, being for all modules", name);
+    }
+    *equals = '\0';
+    unsigned m = find_module(word);
+    if (m == LOG_MODULES)
+        return errmsg_set(err, -EINVAL, "'%s' is none of front, jobs, sched, engine, params, fuse", word);
+    if (*named & UINT32_C(1) << m)
+        return errmsg_set(err, -EINVAL, "'%s' is named twice", word);
+    *named |= UINT32_C(1) << m;
+    *levels &= ~(LOG_LEVEL_MASK << LOG_LEVEL_BITS * m);
+    *levels |= (uint32_t)level << LOG_LEVEL_BITS * m;
+    return 0;
+}
+
+int log_levels_parse(const char *text, uint32_t *levels, struct errmsg *err)
+{
+    static const char blanks[] = " \t\n";
+    char copy[LOG_LEVELS_TEXT], *rest = NULL;
+    uint32_t next = *levels, named = 0;
+    size_t len = strlen(text);
+
+    if (len >= sizeof(copy))
+        return errmsg_set(err, -EINVAL, "%zu bytes are too many", len);
+    memcpy(copy, text, len + 1);
+    char *word = strtok_r(copy, blanks, &rest);
+    if (!word)
+        return errmsg_set(err, -EINVAL, "'' is none of off, err, warn, info, debug");
+    for (bool first = true; word; word = strtok_r(NULL, blanks, &rest), first = false) {
+        int ret = parse_word(word, first, &next, &named, err);
+        if (ret < 0)
+            return ret;
+    }
+    *levels = next;
+    return 0;
+}
+
+static enum log_level level_of_most(uint32_t levels)
+{
+    enum log_level best = LOG_LEVEL_INFO;
+    unsigned most = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(level_names); i++) {
+        unsigned n = 0;
+        for (unsigned m = 0; m < LOG_MODULES; m++)
+            n += log_level_of(levels, m) == level_names[i].level;
+        if (n > most) {
+            most = n;
+            best = level_names[i].level;
+        }
+    }
+    return best;
+}
+
+void log_levels_text(uint32_t levels, char out[LOG_LEVELS_TEXT])
+{
+    enum log_level most = level_of_most(levels);
+    size_t n = (size_t)snprintf(out, LOG_LEVELS_TEXT, "%s", level_name(most));
+
+    for (unsigned m = 0; m < LOG_MODULES; m++)
+        if (log_level_of(levels, m) != most)
+            n += (size_t)snprintf(out + n, LOG_LEVELS_TEXT - n, " %s=%s", module_names[m],
+                                  level_name(log_level_of(levels, m)));
+}
+
+bool log_levels_are_valid(uint32_t levels)
+{
+    for (unsigned m = 0; m < LOG_MODULES; m++)
+        if (!level_name(log_level_of(levels, m)))
+            return false;
+    return levels >> LOG_LEVEL_BITS * LOG_MODULES == 0;
+}
+
+void log_set_levels(uint32_t levels)
+{
+    atomic_store_explicit(&log_thresholds, levels, memory_order_relaxed);
+}
+
+void log_set_level(enum log_level level)
+{
+    log_set_levels(LOG_LEVELS(level));
+}
+
+uint32_t log_get_levels(void)
+{
+    return atomic_load_explicit(&log_thresholds, memory_order_relaxed);
+}
+
+int log_change_levels(const char *text, struct errmsg *err)
+{
+    uint32_t was = log_get_levels(), levels;
+
+    do {
+        levels = was;
+        int ret = log_levels_parse(text, &levels, err);
+        if (ret < 0)
+            return ret;
+    } while (!atomic_compare_exchange_weak(&log_thresholds, &was, levels));
+    return 0;
 }
 
 /* A line under construction; what does not fit is cut, with room kept for the newline. */

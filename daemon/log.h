@@ -18,7 +18,32 @@
 #include "numa/base.h"
 
 /* The numbers are those of syslog, which the journal expects. */
-enum log_level { LOG_LEVEL_ERR = 3, LOG_LEVEL_WARN = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+enum log_level {
+    LOG_LEVEL_OFF = 0, /* of no event */
+    LOG_LEVEL_ERR = 3,
+    LOG_LEVEL_WARN = 4,
+    LOG_LEVEL_INFO = 6,
+    LOG_LEVEL_DEBUG = 7
+};
+
+/* Each has a level of its own. A file that logs defines LOG_MODULE as the one it speaks for. */
+enum log_module {
+    LOG_FRONT,  /* start, stop, options */
+    LOG_JOBS,   /* jobs and their store */
+    LOG_SCHED,  /* what engines are given, and what comes of it */
+    LOG_ENGINE, /* engines, of themselves */
+    LOG_PARAMS,
+    LOG_FUSE, /* the mount and the device */
+    LOG_MODULES
+};
+
+/* The levels of all modules are one word, so that a look at one is a load, and all change together. */
+#define LOG_LEVEL_BITS 4
+#define LOG_LEVEL_MASK ((UINT32_C(1) << LOG_LEVEL_BITS) - 1)
+/* The word in which every module has this level. */
+#define LOG_LEVELS(level)                                                                          \
+    (((UINT32_C(1) << LOG_LEVEL_BITS * LOG_MODULES) - 1) / LOG_LEVEL_MASK * (uint32_t)(level))
+#define LOG_LEVELS_TEXT 256 /* bytes of log_levels_text's longest and more than it, NUL included */
 
 enum log_field_type { LOG_FIELD_U64, LOG_FIELD_I64, LOG_FIELD_STR };
 
@@ -52,35 +77,48 @@ static inline struct log_field log_str(const char *key, const char *value)
 }
 
 /* log_info(log_u64("job", id), log_str("stage", "prove")); nothing is evaluated when the level is
- * not wanted. */
-#define LOG_AT(level, ...)                                                                         \
+ * not wanted. LOG_AT is for what is of another module than the rest of its file. */
+#define LOG_AT(module, level, ...)                                                                 \
     do {                                                                                           \
-        if (log_wants(level)) {                                                                    \
+        if (log_wants(module, level)) {                                                            \
             const struct log_field log_fields_[] = {__VA_ARGS__};                                  \
             log_put(level, log_fields_, ARRAY_LEN(log_fields_));                                   \
         }                                                                                          \
     } while (0)
-#define log_err(...) LOG_AT(LOG_LEVEL_ERR, __VA_ARGS__)
-#define log_warn(...) LOG_AT(LOG_LEVEL_WARN, __VA_ARGS__)
-#define log_info(...) LOG_AT(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...) LOG_AT(LOG_LEVEL_DEBUG, __VA_ARGS__)
+#define log_err(...) LOG_AT(LOG_MODULE, LOG_LEVEL_ERR, __VA_ARGS__)
+#define log_warn(...) LOG_AT(LOG_MODULE, LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...) LOG_AT(LOG_MODULE, LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) LOG_AT(LOG_MODULE, LOG_LEVEL_DEBUG, __VA_ARGS__)
 
-extern atomic_int log_threshold; /* log_set_level's; read by log_wants alone */
+extern atomic_uint log_thresholds; /* log_set_levels'; read by log_wants alone */
 
-static inline bool log_wants(enum log_level level)
+static inline enum log_level log_level_of(uint32_t levels, enum log_module module)
 {
-    return (int)level <= atomic_load_explicit(&log_threshold, memory_order_relaxed);
+    return (enum log_level)(levels >> LOG_LEVEL_BITS * module & LOG_LEVEL_MASK);
+}
+
+static inline bool log_wants(enum log_module module, enum log_level level)
+{
+    return level <= log_level_of(atomic_load_explicit(&log_thresholds, memory_order_relaxed), module);
 }
 
 void log_put(enum log_level level, const struct log_field *fields, size_t len);
 
-/* Takes effect at once; LOG_LEVEL_INFO until it is called. */
-void log_set_level(enum log_level level);
-enum log_level log_get_level(void);
+/* Take effect at once; LOG_LEVEL_INFO for all until they are called. */
+void log_set_levels(uint32_t levels);
+void log_set_level(enum log_level level); /* of all modules */
+uint32_t log_get_levels(void);
 
-/* "err" "warn" "info" "debug". log_level_parse returns 0, or -EINVAL for any other word. */
-const char *log_level_name(enum log_level level);
+/* "off" "err" "warn" "info" "debug". Returns 0, or -EINVAL for any other word. */
 int log_level_parse(const char *name, enum log_level *out);
+/* "info sched=debug fuse=off": words between blanks or newlines, a level for all modules first, if at all. Who is not named keeps the
+ * level that *levels has. Returns 0, or -EINVAL with *levels as it was: all or nothing. */
+int log_levels_parse(const char *text, uint32_t *levels, struct errmsg *err);
+/* What log_levels_parse takes, the shortest: the level of most, and who differs. */
+void log_levels_text(uint32_t levels, char out[LOG_LEVELS_TEXT]);
+bool log_levels_are_valid(uint32_t levels);
+/* log_levels_parse of the levels that hold now. */
+int log_change_levels(const char *text, struct errmsg *err);
 
 /* Starts the writer thread. Returns 0 or a negative errno; without it the log still works. */
 int log_start(struct errmsg *err);

@@ -36,6 +36,8 @@
 #include "gpu/trusted.h"
 #include "numa/workers.h"
 
+#define LOG_MODULE LOG_FRONT
+
 #define ENGINE_NAME "proofd-engine"
 #define ENGINE_ARGS_MAX 24
 #define TRUSTED_NAME "params-trusted" /* in the store */
@@ -50,7 +52,7 @@ struct service {
     char **argv;
     struct config config;
     char engine_path[PATH_MAX];
-    char threads_arg[24], memory_arg[24], permits_arg[24];
+    char threads_arg[24], memory_arg[24], permits_arg[24], levels_arg[LOG_LEVELS_TEXT];
     char trusted[PATH_MAX]; /* empty: the user's own */
     const char *engine_argv[ENGINE_ARGS_MAX];
     struct nodes *nodes;
@@ -133,9 +135,9 @@ static void log_refused(const struct service *sv, const struct job_info *info)
 
     if (sv->jobs && jobs_error(sv->jobs, info->id, &text) == 0)
         text[strcspn(text, "\n")] = '\0';
-    log_info(log_u64("job", info->id), log_str("name", info->name),
-             log_str("state", job_state_name(info->state)), log_u64("uid", info->uid),
-             log_u64("bytes", info->file_bytes), log_str("error", text ? text : "unknown"));
+    LOG_AT(LOG_JOBS, LOG_LEVEL_INFO, log_u64("job", info->id), log_str("name", info->name),
+           log_str("state", job_state_name(info->state)), log_u64("uid", info->uid),
+           log_u64("bytes", info->file_bytes), log_str("error", text ? text : "unknown"));
     free(text);
 }
 
@@ -146,15 +148,16 @@ static void log_change(const struct service *sv, const struct job_info *info, en
     bool cancelled = info->state == JOB_CANCELLED && was != JOB_RECEIVING;
 
     if (gone)
-        log_debug(log_u64("job", info->id), log_str("name", info->name), log_str("state", "removed"));
+        LOG_AT(LOG_JOBS, LOG_LEVEL_DEBUG, log_u64("job", info->id), log_str("name", info->name),
+               log_str("state", "removed"));
     if (info->state == was)
         return;
     if (info->state == JOB_REJECTED)
         log_refused(sv, info);
     else if (cancelled || (!gone && info->state != JOB_RECEIVING))
-        log_info(log_u64("job", info->id), log_str("name", info->name),
-                 log_str("state", job_state_name(info->state)), log_u64("uid", info->uid),
-                 log_u64("bytes", info->file_bytes));
+        LOG_AT(LOG_JOBS, LOG_LEVEL_INFO, log_u64("job", info->id), log_str("name", info->name),
+               log_str("state", job_state_name(info->state)), log_u64("uid", info->uid),
+               log_u64("bytes", info->file_bytes));
 }
 
 static void on_job_changed(void *ctx, const struct job_info *info, enum job_state was, bool gone)
@@ -202,14 +205,14 @@ static void on_device_lost(void *ctx)
 {
     const struct service *sv = ctx;
 
-    log_err(log_str("msg", "the kernel has taken the device away; a restart brings it back"),
-            log_str("device", sv->config.device));
+    LOG_AT(LOG_FUSE, LOG_LEVEL_ERR, log_str("msg", "the kernel has taken the device away; a restart brings it back"),
+           log_str("device", sv->config.device));
 }
 
 static void on_fs_warning(void *ctx, const char *text)
 {
     (void)ctx;
-    log_warn(log_str("msg", text));
+    LOG_AT(LOG_FUSE, LOG_LEVEL_WARN, log_str("msg", text));
 }
 
 /* ---- the service's own files ---- */
@@ -226,8 +229,11 @@ static int render_metrics(void *ctx, char **text, size_t *len)
 
 static int render_log_level(void *ctx, char **text, size_t *len)
 {
+    char levels[LOG_LEVELS_TEXT];
+
     (void)ctx;
-    int n = asprintf(text, "%s\n", log_level_name(log_get_level()));
+    log_levels_text(log_get_levels(), levels);
+    int n = asprintf(text, "%s\n", levels);
     if (n < 0)
         return -ENOMEM;
     *len = (size_t)n;
@@ -236,15 +242,11 @@ static int render_log_level(void *ctx, char **text, size_t *len)
 
 static int write_log_level(void *ctx, const char *text, struct errmsg *err)
 {
-    struct service *sv = ctx;
-    enum log_level level;
-    char word[16];
+    int ret = log_change_levels(text, err);
 
-    if (sscanf(text, "%15s", word) != 1 || log_level_parse(word, &level) < 0)
-        return errmsg_set(err, -EINVAL, "not one of err, warn, info, debug");
-    log_set_level(level);
-    sched_set_log_level(sv->sched, level);
-    return 0;
+    if (ret == 0)
+        sched_wake(((struct service *)ctx)->sched);
+    return ret;
 }
 
 /* ---- building ---- */
@@ -290,6 +292,7 @@ static void make_engine_args(struct service *sv)
     snprintf(sv->threads_arg, sizeof(sv->threads_arg), "%" PRIu64, sv->config.threads);
     snprintf(sv->memory_arg, sizeof(sv->memory_arg), "%" PRIu64, sv->config.memory_bytes);
     snprintf(sv->permits_arg, sizeof(sv->permits_arg), "%" PRIu64, sv->config.permits);
+    log_levels_text(sv->config.log_levels, sv->levels_arg);
     const char *const args[] = {sv->engine_path, "--nodes", sv->config.nodes,
                                 "--threads", sv->threads_arg,
                                 "--memory", sv->memory_arg,
@@ -297,7 +300,7 @@ static void make_engine_args(struct service *sv)
                                 "--gpus", sv->config.gpus,
                                 "--confine", sv->config.confine,
                                 "--params", sv->config.params,
-                                "--log-level", log_level_name(sv->config.log_level)};
+                                "--log-level", sv->levels_arg};
     for (size_t i = 0; i < ARRAY_LEN(args); i++)
         argv[n++] = args[i];
     if (sv->config.simulate[0]) {
@@ -347,18 +350,19 @@ static void log_params(const struct service *sv)
         int ret = params_watch_look(sv->params, size, &look, &err);
         found += ret != -ENOENT;
         if (ret < 0 && ret != -ENOENT)
-            log_err(log_str("msg", "parameters cannot be used"), log_str("size", size->name),
-                    log_str("error", err.text));
+            LOG_AT(LOG_PARAMS, LOG_LEVEL_ERR, log_str("msg", "parameters cannot be used"),
+                   log_str("size", size->name), log_str("error", err.text));
         else if (ret == 0 && look.trust == SRS_INSECURE)
-            log_warn(log_str("msg", srs_trust_text(look.trust)), log_str("size", size->name),
-                     log_str("file", look.path));
+            LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN, log_str("msg", srs_trust_text(look.trust)),
+                   log_str("size", size->name), log_str("file", look.path));
         else if (ret == 0)
-            log_info(log_str("msg", "parameters found"), log_str("size", size->name),
-                     log_str("params", srs_trust_text(look.trust)), log_str("file", look.path));
+            LOG_AT(LOG_PARAMS, LOG_LEVEL_INFO, log_str("msg", "parameters found"), log_str("size", size->name),
+                   log_str("params", srs_trust_text(look.trust)), log_str("file", look.path));
     }
     if (found == 0)
-        log_warn(log_str("msg", "no parameters found: every job will be refused until there are some "
-                                "(proofctl setup makes insecure ones for development)"));
+        LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN,
+               log_str("msg", "no parameters found: every job will be refused until there are some "
+                              "(proofctl setup makes insecure ones for development)"));
 }
 
 static struct jobs_options jobs_options(struct service *sv)
@@ -424,6 +428,7 @@ static int make_node_files(struct service *sv, struct errmsg *err)
     if (sim)
         simulated = sim_devices(sim);
     sim_destroy(sim);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): build_processes has set them */
     ret = history_create(sv->sched, sv->nodes->len, &sv->history);
     if (ret == 0)
         ret = node_files_create(sv->nodes, simulated, sv->sched, sv->history, &sv->node_files);
@@ -510,11 +515,11 @@ static void serve_device(struct service *sv)
         ret = device_start(sv->cuse, &err);
     }
     if (ret == 0) {
-        log_info(log_str("msg", "device ready"), log_str("device", sv->config.device));
+        LOG_AT(LOG_FUSE, LOG_LEVEL_INFO, log_str("msg", "device ready"), log_str("device", sv->config.device));
         return;
     }
-    log_warn(log_str("msg", "no device; the mount has all that it has"), log_str("device", sv->config.device),
-             log_str("error", err.text));
+    LOG_AT(LOG_FUSE, LOG_LEVEL_WARN, log_str("msg", "no device; the mount has all that it has"),
+           log_str("device", sv->config.device), log_str("error", err.text));
     atomic_store(&sv->device, NULL);
     device_stop(sv->cuse);
 }
@@ -645,7 +650,7 @@ static void take_down(struct service *sv)
 /* SIGHUP: what may change while jobs run. The log goes to standard error, parameters are looked at whenever they are needed. */
 static void read_config_again(struct service *sv)
 {
-    enum log_level level = sv->config.log_level;
+    uint32_t levels = sv->config.log_levels;
     struct errmsg err = {""};
 
     if (config_load_again(sv->argc, sv->argv, &sv->config, &err) < 0) {
@@ -655,9 +660,9 @@ static void read_config_again(struct service *sv)
     const struct jobs_options opt = jobs_options(sv);
     jobs_set_limits(sv->jobs, &opt);
     fs_set_max_unfinished(sv->mount, opt.max_unfinished);
-    if (sv->config.log_level != level) { /* else it may have been set through the mount */
-        log_set_level(sv->config.log_level);
-        sched_set_log_level(sv->sched, sv->config.log_level);
+    if (sv->config.log_levels != levels) { /* else they may have been set through the mount */
+        log_set_levels(sv->config.log_levels);
+        sched_wake(sv->sched);
     }
     log_info(log_str("msg", "SIGHUP: options read again"));
 }
@@ -745,7 +750,7 @@ static enum exit_status serve(struct service *sv)
     struct errmsg err = {""};
     enum exit_status status = EXIT_FAULT;
 
-    log_set_level(sv->config.log_level);
+    log_set_levels(sv->config.log_levels);
     if (sv->config.simulate[0])
         test_documents_allow();
     int ret = build(sv, &err);

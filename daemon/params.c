@@ -11,6 +11,8 @@
 #include "daemon/log.h"
 #include "numa/circuit/witness.h"
 
+#define LOG_MODULE LOG_PARAMS
+
 #define SIZES 10 /* of sector_sizes */
 
 struct params {

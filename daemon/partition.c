@@ -10,6 +10,8 @@
 #include "numa/circuit/compact.h"
 #include "numa/circuit/graph.h"
 
+#define LOG_MODULE LOG_ENGINE
+
 static double now_ms(void)
 {
     struct timespec t;

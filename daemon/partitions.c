@@ -21,6 +21,8 @@
 #include "daemon/log.h"
 #include "daemon/report.h"
 
+#define LOG_MODULE LOG_JOBS
+
 #define TICK_NS 1000000000
 #define SYNCERS 16 /* threads that wait for the disk: it makes few syncs of many at the same time */
 

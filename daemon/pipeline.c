@@ -18,6 +18,8 @@
 #include "gpu/groth16.h"
 #include "gpu/srs.h"
 
+#define LOG_MODULE LOG_ENGINE
+
 #define FREE (-1) /* a state beside those of enum flight_stage */
 
 /* A document that partitions of one job share. */

@@ -14,6 +14,8 @@
 #include "daemon/log.h"
 #include "daemon/report.h"
 
+#define LOG_MODULE LOG_JOBS
+
 #define READ_BYTES ((size_t)256 << 10)
 #define PROOF_BYTES sizeof(((struct partition_entry *)0)->proof)
 

@@ -17,6 +17,8 @@
 
 #include "daemon/sched_internal.h"
 
+#define LOG_MODULE LOG_SCHED
+
 #define SILENCE_MS 60000
 #define JOURNAL_RETRY_MS 5000
 #define PARAMS_RETRY_MS 5000
@@ -38,14 +40,14 @@ const char *engine_state_name(enum engine_state state)
 
 /* ---- the loop ---- */
 
-static void tell_log_level(struct sched *s)
+static void tell_log_levels(struct sched *s)
 {
-    int level = atomic_load(&s->log_level);
-    struct link_message m = {.type = LINK_LOG_LEVEL, .log_level = {(uint32_t)level}};
+    uint32_t levels = log_get_levels();
+    struct link_message m = {.type = LINK_LOG_LEVELS, .log_levels = {levels}};
 
-    if (level == s->sent_log_level)
+    if (levels == s->sent_log_levels)
         return;
-    s->sent_log_level = level; /* engines that are not ready yet hear it after their hello */
+    s->sent_log_levels = levels; /* engines that are not ready yet hear it after their hello */
     for (size_t i = 0; i < s->engines_len; i++)
         if (s->engines[i].state == ENGINE_READY)
             engine_say(s, &s->engines[i], &m, -1);
@@ -141,7 +143,7 @@ static void make_pass(struct sched *s)
     sched_take_written(s);
     if (s->unwritten && sched_now_ms() >= s->write_again_at)
         sched_retry_unwritten(s);
-    tell_log_level(s);
+    tell_log_levels(s);
     sched_check_holds(s);
     for (size_t i = 0; i < s->engines_len; i++) {
         struct engine *e = &s->engines[i];
@@ -290,8 +292,7 @@ int sched_create(const struct sched_options *opt, struct sched **out, struct err
     if (!s->opt.journal_retry_ms)
         s->opt.journal_retry_ms = JOURNAL_RETRY_MS;
     pthread_mutex_init(&s->lock, NULL);
-    s->sent_log_level = (int)log_get_level();
-    atomic_store(&s->log_level, s->sent_log_level);
+    s->sent_log_levels = log_get_levels();
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int ret = s->wake_fd < 0 ? -errno : 0;
     if (ret == 0)
@@ -374,12 +375,6 @@ void sched_wake(struct sched *s)
     /* Fails only when the counter is full, and then the thread wakes anyway. */
     if (write(s->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
         log_warn(log_str("msg", "cannot wake the scheduler"), log_str("error", strerror(errno)));
-}
-
-void sched_set_log_level(struct sched *s, enum log_level level)
-{
-    atomic_store(&s->log_level, (int)level);
-    sched_wake(s);
 }
 
 static void make_relative(struct engine_status *e, int64_t now)

@@ -66,10 +66,9 @@ bool sched_drain(struct sched *s);
 void sched_stop(struct sched *s);
 void sched_destroy(struct sched *s);
 
-/* Something changed in the job table (a new job, a cancelled one). Any thread; does not block. */
+/* Something changed in the job table (a new job, a cancelled one), or the log has other levels, which engines take over. Any thread; does not
+ * block. */
 void sched_wake(struct sched *s);
-/* Engines log at this level from here on. Any thread. */
-void sched_set_log_level(struct sched *s, enum log_level level);
 
 enum engine_state { ENGINE_DOWN, ENGINE_STARTING, ENGINE_READY, ENGINE_STOPPING };
 

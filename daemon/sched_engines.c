@@ -14,6 +14,8 @@
 
 #include "daemon/sched_internal.h"
 
+#define LOG_MODULE LOG_SCHED
+
 #define GPU_FAULTS_MAX 3 /* then an engine does without it */
 #define RESIDENT_EVERY_MS 500
 #define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
@@ -225,12 +227,11 @@ static void drop_flight(struct engine *e, const struct in_flight *f)
 
 static void on_hello(struct sched *s, struct engine *e, const struct link_hello *h)
 {
-    struct link_message level = {.type = LINK_LOG_LEVEL,
-                                 .log_level = {(uint32_t)atomic_load(&s->log_level)}};
+    struct link_message levels = {.type = LINK_LOG_LEVELS, .log_levels = {log_get_levels()}};
 
     e->hello = *h;
     e->state = ENGINE_READY;
-    engine_say(s, e, &level, -1);
+    engine_say(s, e, &levels, -1);
     for (size_t i = 0; i < e->liars_len; i++)
         if (engine_is_set_aside(e, e->liars[i].gpu))
             engine_say_set_aside(s, e, e->liars[i].gpu);

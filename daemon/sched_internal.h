@@ -88,7 +88,6 @@ struct sched {
     int wake_fd;
     atomic_bool stop;
     atomic_bool draining;
-    atomic_int log_level; /* wanted of engines */
 
     struct engine *engines;
     size_t engines_len;
@@ -103,7 +102,7 @@ struct sched {
     size_t writing; /* results that the committer has */
     uint64_t done, failed, returned, stolen;
     bool no_prover;
-    int sent_log_level;
+    uint32_t sent_log_levels;
 
     pthread_mutex_t lock;
     struct sched_status shared; /* guarded by lock: the copy that others see */

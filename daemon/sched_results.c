@@ -11,6 +11,8 @@
 #include "daemon/partition.h"
 #include "daemon/sched_internal.h"
 
+#define LOG_MODULE LOG_SCHED
+
 #define PARAMS_RETRY_LAST_MS 600000
 #define PARAMS_LOOK_MS 2000 /* whether the files have changed */
 

@@ -273,6 +273,7 @@ static int finish(FILE *out)
 int status_render(const struct status_source *src, char **text, size_t *len)
 {
     FILE *out = open_memstream(text, len);
+    char levels[LOG_LEVELS_TEXT];
 
     if (!out)
         return -ENOMEM;
@@ -280,7 +281,8 @@ int status_render(const struct status_source *src, char **text, size_t *len)
     put_duration(out, now_ms() - src->started_ms);
     fputs(", ", out);
     put_bytes(out, resident_bytes());
-    fprintf(out, " resident, log level %s\n", log_level_name(log_get_level()));
+    log_levels_text(log_get_levels(), levels);
+    fprintf(out, " resident, log level %s\n", levels);
     put_engines(out, src->sched);
     put_params(out, src->params);
     put_totals(out, src);

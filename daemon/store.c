@@ -25,6 +25,8 @@
 #include "daemon/paths.h"
 #include "daemon/store_os.h"
 
+#define LOG_MODULE LOG_JOBS
+
 #define ID_CHARS 16
 #define IDS_AT_A_TIME 1024 /* so that one job in so many pays for the sync of the counter */
 #define COUNTER_FILE "store"

@@ -10,7 +10,7 @@ void line_put(enum line_level level, const struct line_field *fields, size_t len
 {
     struct log_field all[LOG_FIELDS_MAX];
 
-    if (!log_wants((enum log_level)level))
+    if (!log_wants(LOG_FRONT, (enum log_level)level))
         return;
     len = min_size(len, LOG_FIELDS_MAX);
     for (size_t i = 0; i < len; i++)

@@ -22,7 +22,7 @@ struct line_field {
 };
 
 void line_put(enum line_level level, const struct line_field *fields, size_t len);
-/* 0, or -EINVAL: none of err, warn, info, debug. */
+/* 0, or -EINVAL: none of off, err, warn, info, debug. */
 int line_set_level(const char *name);
 
 /* log_start and log_stop. */

@@ -270,7 +270,7 @@ int main(int argc, char **argv)
     if (action == Action::VERSION)
         return puts("proofd-grpc " PROOFD_VERSION) < 0;
     if (line_set_level(options.log_level.c_str()) < 0)
-        return usage("log_level: not one of err, warn, info, debug");
+        return usage("log_level: not one of off, err, warn, info, debug");
     if (options_address(options, &address, &why) < 0)
         return usage(why);
     if (action == Action::CHECK)

@@ -44,8 +44,8 @@ static const option table[] = {
      nullptr, 1, 64},
     {"max_message", BYTES, "BYTES", "the longest message, up to 640M", nullptr,
      &Options::max_message, nullptr, 1 << 16, message_max},
-    {"log_level", TEXT, "LEVEL", "err, warn, info or debug", &Options::log_level, nullptr, nullptr,
-     0, 0},
+    {"log_level", TEXT, "LEVEL", "off, err, warn, info or debug", &Options::log_level, nullptr,
+     nullptr, 0, 0},
 };
 
 static std::string on_command_line(const char *name)

@@ -60,7 +60,7 @@ START_TEST(config_defaults__are_sane)
     ck_assert_str_eq(cfg.gpus, "auto");
     ck_assert_str_eq(cfg.simulate, "");
     ck_assert_uint_eq(cfg.memory_bytes, 0);
-    ck_assert_int_eq(cfg.log_level, LOG_LEVEL_INFO);
+    ck_assert_uint_eq(cfg.log_levels, LOG_LEVELS(LOG_LEVEL_INFO));
     ck_assert_uint_eq(cfg.max_unfinished, 1000);
     ck_assert_uint_eq(cfg.keep_finished_age_s, 7 * 86400);
     ck_assert_uint_eq(cfg.max_unsubmitted, 10000);
@@ -77,7 +77,7 @@ START_TEST(config_read_file__sets_each_type)
                      0);
     ck_assert_str_eq(cfg.mount, "/mnt/my proofs");
     ck_assert_uint_eq(cfg.threads, 3);
-    ck_assert_int_eq(cfg.log_level, LOG_LEVEL_DEBUG);
+    ck_assert_uint_eq(cfg.log_levels, LOG_LEVELS(LOG_LEVEL_DEBUG));
     ck_assert_uint_eq(cfg.max_store_bytes, 2ull << 30);
     ck_assert_uint_eq(cfg.keep_finished_age_s, 12 * 3600);
     ck_assert_str_eq(cfg.nodes, "cpus:0-1 cpus:2");
@@ -98,7 +98,8 @@ static const struct {
     {"threads = 2K\n", ":1: threads: '2K'"},
     {"max_store = 9999999999999T\n", ":1: max_store:"},
     {"keep_finished_age = 3w\n", ":1: keep_finished_age: '3w'"},
-    {"log_level = loud\n", ":1: log_level: 'loud' is none of err, warn, info, debug"},
+    {"log_level = loud\n", ":1: log_level: 'loud' is none of off, err, warn, info, debug"},
+    {"log_level = info shed=debug\n", ":1: log_level: 'shed' is none of front, jobs, sched"},
     {"mount =\n", ":1: mount: must not be empty"},
     {"mount = \"/a\n", ":1: mount: \"/a: quotes that do not belong together"},
     {"mount = /a'\n", ":1: mount: /a': quotes"},
@@ -316,7 +317,7 @@ START_TEST(config_load_again__all_or_nothing)
     ck_assert_int_eq(config_load_again(argc, argv, &cfg, &err), 0);
     ck_assert_uint_eq(cfg.max_unfinished, 6);
     ck_assert_uint_eq(cfg.keep_finished_bytes, 9216);
-    ck_assert_int_eq(cfg.log_level, LOG_LEVEL_WARN);
+    ck_assert_uint_eq(cfg.log_levels, LOG_LEVELS(LOG_LEVEL_WARN));
     ck_assert_uint_eq(cfg.threads, 7); /* the command line's, as before */
 
     write_text("max_unfinished = 7\nmount = /n\n"); /* needs a restart */
@@ -387,7 +388,7 @@ START_TEST(config_print__reads_back_the_same)
     struct config again;
 
     read_text("threads = 3\nkeep_finished_age = 2d\nmax_store = 5T\n"
-              "log_level = warn\nparams = /p\nnodes = 0\n");
+              "log_level = warn sched=debug fuse=off\nparams = /p\nnodes = 0\n");
     FILE *f = fopen(path, "w");
     config_print(&cfg, f);
     fclose(f);

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/log.h"
+
 #define SEED 20240611
 
 static int pair[2];
@@ -60,8 +62,8 @@ static struct link_message sensible(uint32_t type)
     }
     if (type == LINK_STATUS)
         m.status.resident_bytes = 5;
-    if (type == LINK_LOG_LEVEL)
-        m.log_level.level = 6;
+    if (type == LINK_LOG_LEVELS)
+        m.log_levels.levels = LOG_LEVELS(LOG_LEVEL_INFO);
     if (type == LINK_DONE) {
         m.done.job = 7;
         m.done.partition = 3;
@@ -251,7 +253,7 @@ START_TEST(link_receive__refuses_values_that_cannot_be)
     REFUSED(LINK_HELLO, m.hello.threads = 0);
     REFUSED(LINK_HELLO, m.hello.capacity = 0);
     REFUSED(LINK_STATUS, m.status.resident_bytes = UINT64_MAX);
-    REFUSED(LINK_LOG_LEVEL, m.log_level.level = 8);
+    REFUSED(LINK_LOG_LEVELS, m.log_levels.levels = 8);
 #undef REFUSED
 }
 END_TEST

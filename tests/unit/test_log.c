@@ -1,12 +1,15 @@
 #include "daemon/log.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LOG_MODULE LOG_JOBS
 
 /* Standard error in a file while a test runs. */
 static int saved_stderr = -1;
@@ -94,17 +97,142 @@ START_TEST(log_level__changes_while_running_and_spares_the_arguments)
 }
 END_TEST
 
-START_TEST(log_level__names_and_back)
+START_TEST(log_level__names)
 {
-    static const char *const names[] = {"err", "warn", "info", "debug"};
+    static const struct {
+        const char *name;
+        enum log_level level;
+    } names[] = {{"off", LOG_LEVEL_OFF},   {"err", LOG_LEVEL_ERR},     {"warn", LOG_LEVEL_WARN},
+                 {"info", LOG_LEVEL_INFO}, {"debug", LOG_LEVEL_DEBUG}};
     enum log_level level;
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        ck_assert_int_eq(log_level_parse(names[i], &level), 0);
-        ck_assert_str_eq(log_level_name(level), names[i]);
+        ck_assert_int_eq(log_level_parse(names[i].name, &level), 0);
+        ck_assert_int_eq(level, names[i].level);
     }
     ck_assert_int_lt(log_level_parse("loud", &level), 0);
     ck_assert_int_lt(log_level_parse("", &level), 0);
+}
+END_TEST
+
+START_TEST(log_levels__of_a_module_are_its_own)
+{
+    evaluations = 0;
+    capture_begin();
+    ck_assert_int_eq(log_change_levels("err jobs=debug", NULL), 0);
+    log_debug(log_u64("n", evaluate()));
+    LOG_AT(LOG_SCHED, LOG_LEVEL_WARN, log_u64("n", evaluate()));
+    LOG_AT(LOG_SCHED, LOG_LEVEL_ERR, log_u64("n", evaluate()));
+    ck_assert_int_eq(log_change_levels("jobs=off", NULL), 0);
+    log_err(log_u64("n", evaluate()));
+    LOG_AT(LOG_FUSE, LOG_LEVEL_ERR, log_u64("n", evaluate()));
+    char *text = capture_end();
+    ck_assert_str_eq(text, "<7>n=1\n<3>n=2\n<3>n=3\n");
+    ck_assert_int_eq(evaluations, 3);
+    free(text);
+}
+END_TEST
+
+START_TEST(log_levels_parse__words)
+{
+    static const struct {
+        const char *text, *gives; /* from "warn engine=err" on */
+    } rows[] = {
+        {"info", "info"},
+        {"\toff\n", "off"},
+        {"info sched=debug fuse=off", "info sched=debug fuse=off"},
+        {"info\nfuse=off\nsched=debug\n", "info sched=debug fuse=off"},
+        {"engine=warn", "warn"},
+        {"params=debug", "warn engine=err params=debug"},
+        {"debug front=err jobs=err sched=err engine=err params=err fuse=err", "err"},
+        {"info front=info", "info"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint32_t levels = LOG_LEVELS(LOG_LEVEL_WARN), again = 0;
+        char text[LOG_LEVELS_TEXT];
+        ck_assert_int_eq(log_levels_parse("engine=err", &levels, NULL), 0);
+        ck_assert_int_eq(log_levels_parse(rows[i].text, &levels, NULL), 0);
+        log_levels_text(levels, text);
+        ck_assert_str_eq(text, rows[i].gives);
+        ck_assert_int_eq(log_levels_parse(text, &again, NULL), 0);
+        ck_assert_uint_eq(again, levels);
+    }
+}
+END_TEST
+
+START_TEST(log_levels_parse__all_or_nothing)
+{
+    static const struct {
+        const char *text, *why;
+    } rows[] = {
+        {"", "'' is none of off, err, warn, info, debug"},
+        {" \n", "'' is none of"},
+        {"loud", "'loud' is none of off, err, warn, info, debug"},
+        {"INFO", "'INFO' is none of"},
+        {"err sched=loud", "'loud' is none of"},
+        {"err sched=", "'' is none of"},
+        {"err shed=debug", "'shed' is none of front, jobs, sched, engine, params, fuse"},
+        {"err =debug", "'' is none of front"},
+        {"sched=debug err", "'err' comes first"},
+        {"debug err", "'err' comes first"},
+        {"err sched=info sched=debug", "'sched' is named twice"},
+        {"err sched=info=debug", "'info=debug' is none of"},
+    };
+    char longest[LOG_LEVELS_TEXT + 1];
+    uint32_t levels = LOG_LEVELS(LOG_LEVEL_WARN);
+    struct errmsg err;
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        ck_assert_int_eq(log_levels_parse(rows[i].text, &levels, &err), -EINVAL);
+        ck_assert_msg(strncmp(err.text, rows[i].why, strlen(rows[i].why)) == 0, "%s", err.text);
+        ck_assert_uint_eq(levels, LOG_LEVELS(LOG_LEVEL_WARN));
+        ck_assert_int_eq(log_change_levels(rows[i].text, NULL), -EINVAL);
+        ck_assert_uint_eq(log_get_levels(), LOG_LEVELS(LOG_LEVEL_INFO));
+    }
+    memset(longest, ' ', sizeof(longest));
+    memcpy(longest, "debug", 5);
+    longest[LOG_LEVELS_TEXT] = '\0';
+    ck_assert_int_eq(log_levels_parse(longest, &levels, &err), -EINVAL);
+    longest[LOG_LEVELS_TEXT - 1] = '\0';
+    ck_assert_int_eq(log_levels_parse(longest, &levels, &err), 0);
+    ck_assert_uint_eq(levels, LOG_LEVELS(LOG_LEVEL_DEBUG));
+}
+END_TEST
+
+START_TEST(log_levels__what_may_be_sent)
+{
+    ck_assert(log_levels_are_valid(LOG_LEVELS(LOG_LEVEL_OFF)));
+    ck_assert(log_levels_are_valid(LOG_LEVELS(LOG_LEVEL_DEBUG)));
+    for (unsigned m = 0; m < LOG_MODULES; m++)
+        ck_assert(!log_levels_are_valid(UINT32_C(5) << LOG_LEVEL_BITS * m));
+    ck_assert(!log_levels_are_valid(UINT32_C(6) << LOG_LEVEL_BITS * LOG_MODULES));
+}
+END_TEST
+
+/* Each looks at what it set itself: nobody else may have put back what it read before. */
+static void *change_own(void *arg)
+{
+    static const char *const names[] = {"front", "fuse"};
+    const enum log_module own = arg ? LOG_FUSE : LOG_FRONT;
+    char text[32];
+
+    for (unsigned i = 0; i < 20000; i++) {
+        enum log_level level = i % 2 ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERR;
+        snprintf(text, sizeof(text), "%s=%s", names[arg ? 1 : 0], i % 2 ? "debug" : "err");
+        ck_assert_int_eq(log_change_levels(text, NULL), 0);
+        ck_assert_int_eq(log_level_of(log_get_levels(), own), level);
+    }
+    return NULL;
+}
+
+START_TEST(log_levels__of_several_writers)
+{
+    pthread_t other;
+
+    ck_assert_int_eq(pthread_create(&other, NULL, change_own, &evaluations), 0);
+    change_own(NULL);
+    pthread_join(other, NULL);
 }
 END_TEST
 
@@ -188,7 +316,12 @@ int main(void)
     tcase_add_test(tc, log_format__cuts_a_long_line_and_keeps_the_newline);
     tcase_add_test(tc, log_put__writes_at_once_without_a_writer);
     tcase_add_test(tc, log_level__changes_while_running_and_spares_the_arguments);
-    tcase_add_test(tc, log_level__names_and_back);
+    tcase_add_test(tc, log_level__names);
+    tcase_add_test(tc, log_levels__of_a_module_are_its_own);
+    tcase_add_test(tc, log_levels_parse__words);
+    tcase_add_test(tc, log_levels_parse__all_or_nothing);
+    tcase_add_test(tc, log_levels__what_may_be_sent);
+    tcase_add_test(tc, log_levels__of_several_writers);
     tcase_add_test(tc, log_put__from_many_threads_loses_nothing_silently);
     tcase_add_test(tc, log_put__bounds_fields_and_text);
     suite_add_tcase(s, tc);
