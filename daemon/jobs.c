@@ -584,6 +584,7 @@ void jobs_totals(struct jobs *jobs, struct jobs_totals *out)
     out->keep_finished_s = jobs->opt.keep_finished_s;
     out->keep_finished_bytes = jobs->opt.keep_finished_bytes;
     pthread_mutex_unlock(&jobs->lock);
+    out->closing = atomic_load(&jobs->closing);
     struct store_health health = store_health(jobs->store);
     out->set_aside = health.set_aside;
     out->repaired += health.repaired;

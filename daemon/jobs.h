@@ -87,6 +87,7 @@ struct jobs_totals {
     char refusal[128];
     uint32_t set_aside;              /* entries of the store that cannot be read as a job */
     uint64_t repaired; /* since start: what the disk had damaged and could be made again */
+    bool closing;      /* jobs_refuse_new() was called */
 };
 void jobs_totals(struct jobs *jobs, struct jobs_totals *out);
 

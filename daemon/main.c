@@ -782,10 +782,11 @@ static enum exit_status check(const struct config *cfg)
         fprintf(stderr, "proofd: %s\n", err.text);
         return EXIT_USAGE;
     }
-    /* Of another user than the service's it may lack more. */
     mount_places_init(&places);
-    if (mount_lacks(&places, false, &err) < 0)
-        fprintf(stderr, "warning: mount: %s\n", err.text);
+    if (mount_lacks(&places, false, &err) < 0) {
+        fprintf(stderr, "proofd: mount: %s\n", err.text);
+        return EXIT_USAGE;
+    }
     return EXIT_STOPPED;
 }
 

@@ -207,6 +207,9 @@ static void put_totals(FILE *out, const struct status_source *src)
     struct jobs_totals totals;
 
     jobs_totals(src->jobs, &totals);
+    if (totals.closing)
+        fputs("stopping    no file can be opened for writing any more, what engines have begun may end\n",
+              out);
     fprintf(out, "store       %s, ", src->config->store);
     put_bytes(out, totals.store_bytes);
     if (totals.set_aside > 0)
