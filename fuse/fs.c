@@ -110,15 +110,16 @@ static bool by_trusted(fuse_req_t req)
     return user == 0 || user == geteuid() || is_member(req, fs_of(req)->critical_gid);
 }
 
-/* Whether the caller may give away or remove a name. Without a shared group the kernel has seen to that: the directory is sticky. */
+/* Whether the caller may give away or remove a name. Without a shared group the directory is sticky, but the kernel judges by the owner of
+ * what had the name when it looked, which may be another job by now. */
 static int may_take_name(fuse_req_t req, const char *name)
 {
     struct fs *fs = fs_of(req);
     uid_t user = fuse_req_ctx(req)->uid;
     struct stat st;
 
-    if (fs->shared_gid == (gid_t)-1 || user == 0 || user == geteuid() ||
-        tree_lookup(fs->tree, TREE_INO_JOBS, name, &st) < 0 || st.st_uid == user)
+    if (user == 0 || user == geteuid() || tree_lookup(fs->tree, TREE_INO_JOBS, name, &st) < 0 ||
+        st.st_uid == user)
         return 0;
     return st.st_gid == fs->shared_gid && is_member(req, fs->shared_gid) ? 0 : -EPERM;
 }
@@ -459,6 +460,24 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
     reply(req, ret);
 }
 
+/* After the rename of an ended job: its results would still have the old name for whom a listing gave it, and hide those of a job that gets the
+ * name next. The kernel holds the directory, so no listing comes in meanwhile. */
+static void outwait_listings(const struct fs *fs)
+{
+    const struct timespec kept = {.tv_nsec = (KEPT_MS + 1) * 1000000L};
+
+    if (now_ms() <= atomic_load(&fs->listed_until_ms))
+        nanosleep(&kept, NULL);
+}
+
+static bool has_ended(struct fs *fs, uint64_t job)
+{
+    struct job_info info;
+
+    return jobs_get(fs->jobs, job, &info) == 0 &&
+           (info.state == JOB_DONE || info.state == JOB_FAILED);
+}
+
 static int rename_job(struct fs *fs, uid_t user, const char *name, const char *new_name,
                       unsigned flags)
 {
@@ -480,6 +499,8 @@ static int rename_job(struct fs *fs, uid_t user, const char *name, const char *n
     ret = jobs_rename(fs->jobs, job, new_name);
     if (ret < 0) /* the directory is locked, so nothing is judged here; the next try will be lucky */
         writers_judge(fs->writers, job, user);
+    else if (has_ended(fs, job))
+        outwait_listings(fs);
     return ret;
 }
 

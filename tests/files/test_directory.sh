@@ -94,6 +94,17 @@ for n in range(1, 21):
     paths = look(job)
     os.unlink(paths[0])
     want("rm", not any(os.path.exists(p) or os.access(p, os.F_OK) for p in paths))
+
+# The results of a name are those of the job that has it now. These are the first of a listing, whose beginning always brings attributes.
+one, other, old = f"{jobs}/kept21", f"{jobs}/kept22", f"{jobs}/old"
+others = [os.stat(other + end).st_ino for end in ENDS]
+for _ in range(30):
+    os.listdir(jobs)
+    os.rename(one, old)
+    os.rename(other, one)
+    want("rename", [os.stat(one + end).st_ino for end in ENDS] == others)
+    os.rename(one, other)
+    os.rename(old, one)
 print("wrong:", *sorted(wrong))
 END
 same "changed after it was listed" "$(timeout 100 python3 "$work/changed.py" "$jobs" 2>&1)" "wrong:"
