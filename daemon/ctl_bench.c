@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +40,7 @@ enum proof_state { PROOF_OPEN, PROOF_DONE, PROOF_FAILED };
 
 struct proof {
     enum proof_state state;
+    bool created;                  /* its file is this run's */
     double submit_ms;              /* until it was accepted */
     double wall_ms, queue_ms;      /* from there to its end; of this, before anything of it ran */
     double synthesis_ms, prove_ms; /* of all its partitions together */
@@ -51,6 +53,7 @@ struct bench {
     struct source sources[CTL_C1_MAX];
     struct proof *proofs;
     size_t count, submitted, ended;
+    unsigned run; /* random, in the names of its jobs */
     bool refused; /* nothing more is submitted */
     int watch;
     struct bench_history history;
@@ -95,16 +98,31 @@ static int take_decoded(struct source *s, const char *path)
     return s->bytes ? 0 : -ENOMEM;
 }
 
+static int check_test_document(const struct source *s, const char *path)
+{
+    struct test_document doc;
+    struct errmsg err = {""};
+    int ret = test_document_parse(s->bytes, s->len, &doc, &err);
+
+    return ret < 0 ? ctl_fail(ret, "%s: %s", path, err.text) : 0;
+}
+
+/* A FIFO would be waited for, and has its document only once. */
 static int load(struct source *s, const char *path, bool same)
 {
-    int ret = ctl_read_file(path, C1_TEXT_MAX, &s->bytes, &s->len);
+    struct stat st;
+    int ret = stat(path, &st) < 0 ? -errno : 0;
 
-    if (ret < 0) {
-        ctl_fail(0, "%s: %s", path, strerror(-ret));
-        return ret;
-    }
+    if (ret == 0 && !S_ISREG(st.st_mode))
+        return ctl_fail(-ENODEV, "%s: not a file", path);
+    if (ret == 0)
+        ret = ctl_read_file(path, C1_TEXT_MAX, &s->bytes, &s->len);
+    if (ret < 0)
+        return ctl_fail(ret, "%s: %s", path, strerror(-ret));
     s->test = test_document_match(s->bytes, s->len) == TEST_DOCUMENT_YES;
-    return same || s->test ? 0 : take_decoded(s, path);
+    if (same)
+        return 0;
+    return s->test ? check_test_document(s, path) : take_decoded(s, path);
 }
 
 /* Makes the source another document: a C1 with another ticket. No proof depends on it, and nothing that can be checked without the
@@ -113,12 +131,11 @@ static int vary(struct source *s)
 {
     char text[TEST_DOCUMENT_BYTES_MAX];
     struct test_document doc;
-    struct errmsg err = {""};
     uint64_t seed;
 
     if (!s->test)
         return getrandom(s->bytes + s->ticket, DIGEST_BYTES, 0) == DIGEST_BYTES ? 0 : -EIO;
-    int ret = test_document_parse(s->bytes, s->len, &doc, &err);
+    int ret = test_document_parse(s->bytes, s->len, &doc, NULL);
     if (ret < 0)
         return ret;
     if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
@@ -138,7 +155,7 @@ static int vary(struct source *s)
 
 static void job_path(const struct bench *b, size_t i, const char *suffix, char out[PATH_MAX])
 {
-    snprintf(out, PATH_MAX, "%s/jobs/bench-%d-%zu%s", b->args->mount, (int)getpid(), i + 1, suffix);
+    snprintf(out, PATH_MAX, "%s/jobs/bench-%08x-%zu%s", b->args->mount, b->run, i + 1, suffix);
 }
 
 static char *read_job_file(const struct bench *b, size_t i, const char *suffix)
@@ -159,11 +176,12 @@ static bool has_job_file(const struct bench *b, size_t i, const char *suffix)
     return access(path, F_OK) == 0;
 }
 
-static int write_document(const char *path, const struct source *s)
+static int write_document(const char *path, const struct source *s, bool *created)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int ret = fd < 0 ? -errno : 0;
 
+    *created = fd >= 0;
     for (size_t done = 0; ret == 0 && done < s->len;) {
         ssize_t n = write(fd, s->bytes + done, s->len - done);
         if (n < 0)
@@ -176,18 +194,30 @@ static int write_document(const char *path, const struct source *s)
     return ret;
 }
 
-/* What becomes of the rest is waited for all the same. With its reason a refused file goes. */
+/* Whatever signals come meanwhile. */
+static void remove_job_file(const struct bench *b, size_t i, const char *suffix)
+{
+    char path[PATH_MAX];
+
+    job_path(b, i, suffix, path);
+    while (unlink(path) < 0 && errno == EINTR)
+        ;
+}
+
+/* What becomes of the rest is waited for all the same. With its reason a refused file goes. Where the name was somebody's already, so
+ * is the reason. */
 static void refuse(struct bench *b, size_t i, int error)
 {
-    char *reason = read_job_file(b, i, ".error"), path[PATH_MAX];
+    bool created = b->proofs[i].created;
+    char *reason = created ? read_job_file(b, i, ".error") : NULL;
 
     if (reason)
         reason[strcspn(reason, "\n")] = '\0';
     if (!interrupted)
         ctl_fail(0, "proof %zu: not accepted: %s", i + 1, reason ? reason : strerror(-error));
     free(reason);
-    job_path(b, i, ".error", path);
-    unlink(path);
+    if (created)
+        remove_job_file(b, i, ".error");
     b->refused = true;
 }
 
@@ -201,7 +231,7 @@ static void submit(struct bench *b)
     double begin = now_ms();
     job_path(b, b->submitted, "", path);
     if (ret == 0)
-        ret = write_document(path, s);
+        ret = write_document(path, s, &p->created);
     if (ret < 0) {
         refuse(b, b->submitted, ret);
         return;
@@ -260,7 +290,7 @@ static void print_proof(const struct bench *b, size_t i)
     const struct proof *p = &b->proofs[i];
     char name[48];
 
-    snprintf(name, sizeof(name), "bench-%d-%zu", (int)getpid(), i + 1);
+    snprintf(name, sizeof(name), "bench-%08x-%zu", b->run, i + 1);
     if (b->args->json) {
         printf("{\"name\":\"%s\",\"job\":%" PRIu64 ",\"state\":\"%s\",\"partitions\":%u,"
                "\"submit_ms\":%.3f,\"wall_ms\":%.3f,\"queue_ms\":%.3f,\"synthesis_ms\":%.3f,"
@@ -305,9 +335,9 @@ static size_t job_of_event(const struct bench *b, const char *file)
 {
     char suffix[8];
     size_t number;
-    int pid;
+    unsigned run;
 
-    if (sscanf(file, "bench-%d-%zu.%7s", &pid, &number, suffix) != 3 || pid != (int)getpid() ||
+    if (sscanf(file, "bench-%8x-%zu.%7s", &run, &number, suffix) != 3 || run != b->run ||
         number < 1 || number > b->submitted)
         return SIZE_MAX;
     return strcmp(suffix, "proof") == 0 || strcmp(suffix, "error") == 0 ? number - 1 : SIZE_MAX;
@@ -348,14 +378,14 @@ static bool service_is_there(const struct bench *b)
     return access(path, F_OK) == 0;
 }
 
-/* 0, or -ENOTCONN when the service has gone. */
+/* 0, -EINTR, -ENOTCONN when the service has gone, or -EIO when nobody reads what is printed. */
 static int run(struct bench *b)
 {
     struct pollfd p = {b->watch, POLLIN, 0};
     double look = now_ms();
 
     b->history.begin_ms = now_ms();
-    while (!interrupted && (may_submit(b) || b->ended < b->submitted)) {
+    while (!interrupted && !ferror(stdout) && (may_submit(b) || b->ended < b->submitted)) {
         if (may_submit(b)) {
             submit(b);
             p.revents = 0;
@@ -372,17 +402,16 @@ static int run(struct bench *b)
         bench_history_read(&b->history);
     }
     b->history.end_ms = now_ms();
-    return 0;
+    if (interrupted)
+        return -EINTR;
+    return ferror(stdout) ? -EIO : 0;
 }
 
-static void remove_jobs(struct bench *b)
+static void remove_jobs(const struct bench *b)
 {
-    char path[PATH_MAX];
-
-    for (size_t i = 0; i < b->submitted + b->refused && i < b->count; i++) {
-        job_path(b, i, "", path);
-        unlink(path);
-    }
+    for (size_t i = 0; i < b->count; i++)
+        if (b->proofs[i].created)
+            remove_job_file(b, i, "");
 }
 
 /* ---- the answer ---- */
@@ -685,13 +714,18 @@ static int answer(struct bench *b)
 
 /* ---- start and end ---- */
 
-/* So that who interrupts it leaves no jobs. A wait for a place in the queue ends as well: calls are not begun anew. */
+/* So that who interrupts it, or reads no further, leaves no jobs. A wait for a place in the queue ends as well: calls are not begun
+ * anew. Under nohup a hangup is ignored, and stays so. */
 static void catch_signals(void)
 {
     const struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction before;
 
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 static int open_watch(struct bench *b)
@@ -713,6 +747,8 @@ static int prepare(struct bench *b)
         ret = load(&b->sources[i], b->args->c1[i], b->args->same);
     if (ret < 0)
         return ret;
+    if (getrandom(&b->run, sizeof(b->run), 0) != (ssize_t)sizeof(b->run))
+        return ctl_fail(-EIO, "no random numbers");
     b->proofs = calloc(b->count, sizeof(*b->proofs));
     return b->proofs ? open_watch(b) : ctl_fail(-ENOMEM, "no memory");
 }
@@ -724,13 +760,11 @@ static int measure(struct bench *b)
     if (!b->args->json)
         print_head();
     int ret = run(b);
-    if (ret == 0 && !interrupted) {
-        int code = answer(b);
-        remove_jobs(b);
-        return code;
-    }
+    int code = ret == 0 ? answer(b) : CTL_CANNOT;
     remove_jobs(b);
-    return ctl_fail(CTL_CANNOT, interrupted ? "interrupted" : "the service has gone");
+    if (ret == 0 || ret == -EIO) /* that the answer cannot be written, main() says */
+        return code;
+    return ctl_fail(code, interrupted ? "interrupted" : "the service has gone");
 }
 
 static int check_usage(const struct ctl_args *args)

@@ -31,6 +31,9 @@ code 2 bench --c1 "$work/doc" --svg "$work/none/x.svg"
 simulate "synthesis_ms = 5" "start_ms = 60" "finish_ms = 10" "witness = 1M" "evaluation = 2M"
 begin
 code 2 bench --c1 "$work/missing"
+mkfifo "$work/fifo"
+code 2 bench --c1 "$work/fifo"
+code 2 bench --c1 "$work/fifo" --same
 code 0 bench --c1 "$work/doc" --count 6 --concurrency 3 --svg "$work/w.svg"
 like "a line for each proof" "$(grep -c '^bench-' "$work/said")" '^6$'
 same "they are proofs of their own" "$(grep -c shared$ "$work/said")" 0
@@ -91,20 +94,45 @@ echo nonsense >"$work/bad"
 code 1 bench --c1 "$work/bad" --count 2
 code 1 bench --c1 "$work/bad" --count 2 --same
 like "and why" "$(cat "$work/said")" 'proof 1: not accepted: .+'
+echo '{"proofd-test":{"partitions":0,"seed":1}}' >"$work/none"
+for same in "" --same; do
+    # shellcheck disable=SC2086 # or no option
+    code 1 bench --c1 "$work/none" --count 2 $same
+    like "what is wrong with a test document $same" "$(cat "$work/said")" 'less than 1 partition'
+done
 same "nothing is left of it" "$(ls "$jobs")" ""
 
-# ---- who interrupts it leaves no jobs
+# ---- who reads no further leaves no jobs
+timeout 200 "$proofctl" bench --mount "$mnt" --c1 "$work/small" --count 500 --concurrency 1 2>"$work/said" | head -n 2 >/dev/null
+same "nobody reads" "${PIPESTATUS[0]} $(cat "$work/said")" "2 proofctl: cannot write the answer"
+same "nothing is left of that" "$(ls "$jobs")" ""
+
+# ---- who interrupts it leaves no jobs, and those of others stay
 expect "stop" stop
 simulate "start_ms = 60000"
 begin
-"$proofctl" bench --mount "$mnt" --c1 "$work/doc" --count 3 >/dev/null 2>&1 &
-pid=$!
 all_there() { [ "$(ls "$jobs"/*.status | wc -l)" -eq 3 ]; }
-expect "three jobs" wait_for 20 all_there
-kill -TERM $pid
+for signal in TERM HUP; do
+    env --default-signal=HUP "$proofctl" bench --mount "$mnt" --c1 "$work/doc" --count 3 >/dev/null 2>&1 &
+    pid=$!
+    expect "three jobs" wait_for 20 all_there
+    kill -$signal $pid
+    wait $pid
+    same "interrupted by $signal" $? 2
+    expect "no jobs after $signal" wait_for 10 idle
+done
+# The name of its second job is taken before the first one has ended.
+bench --c1 "$work/doc" --count 2 --concurrency 1 >"$work/said" 2>&1 &
+pid=$!
+accepted() { grep -qE 'queued|synthesizing|proving' "$jobs"/bench-*-1.status; }
+expect "its first job" wait_for 20 accepted
+first=$(echo "$jobs"/bench-*-1)
+cp "$work/small" "${first%1}2"
+rm "$first"
 wait $pid
-same "interrupted" $? 2
-expect "no jobs" wait_for 10 idle
+same "a name that is taken" "$? $(grep -c 'proof 2: not accepted: File exists' "$work/said")" "1 1"
+expect "whose it is keeps it" [ -e "${first%1}2.status" ]
+rm "${first%1}2"
 expect "stop" stop
 simulate "finish_wrong = 1"
 begin
