@@ -60,11 +60,12 @@ static Status status_of(int error, const std::string &why)
     }
 }
 
-static Status impatient(const Patience &patience, const char *what)
+static Status impatient(const Patience &patience, const char *what,
+                        StatusCode code = StatusCode::RESOURCE_EXHAUSTED)
 {
     if (patience.gone())
         return Status(StatusCode::CANCELLED, "the caller is gone");
-    return Status(StatusCode::RESOURCE_EXHAUSTED, what);
+    return Status(code, what);
 }
 
 static std::string first_line(const std::string &text)
@@ -463,9 +464,12 @@ Status Jobs::submit(const std::string &id, const Message &message, const Patienc
             prioritize(a);
         if ((ret != -EBUSY && !is_gone(ret)) || !status.ok())
             break;
+        if (patience.over() && ret == -EBUSY)
+            return impatient(patience, "a job of this id comes and goes");
         if (patience.over())
-            return impatient(patience, ret == -EBUSY ? "a job of this id comes and goes"
-                                                     : "proofd is not there");
+            return impatient(patience,
+                             ret == -ESHUTDOWN ? "proofd is stopping" : "proofd is not there",
+                             StatusCode::UNAVAILABLE);
         pause_a_step();
     }
     return ret < 0 && status.ok() ? status_of(ret, "") : status;

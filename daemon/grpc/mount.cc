@@ -154,7 +154,7 @@ int Mount::read_of_job(const std::string &job, const char *suffix, size_t max,
     return ret;
 }
 
-/* Non-blocking, for an open that waits could not be taken back. */
+/* Non-blocking, for an open that waits could not be taken back. A service that is stopping opens nothing to write any more. */
 int Mount::create(const std::string &job) const
 {
     int dir = jobs();
@@ -162,7 +162,7 @@ int Mount::create(const std::string &job) const
     if (dir < 0)
         return dir;
     int fd = openat(dir, job.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0640);
-    int ret = fd < 0 ? -errno : fd;
+    int ret = fd >= 0 ? fd : errno == ECANCELED ? -ESHUTDOWN : -errno;
     close(dir);
     return ret;
 }

@@ -44,7 +44,8 @@ class Mount
 
     int look(const std::string &job, JobView *out) const;
     int read_of_job(const std::string &job, const char *suffix, size_t max, std::string *out) const;
-    /* A new file, to be written: its descriptor or a negative errno, -EAGAIN where a place has to be waited for. */
+    /* A new file, to be written: its descriptor or a negative errno, -EAGAIN where a place has to be waited for,
+     * -ESHUTDOWN where the service is stopping. */
     int create(const std::string &job) const;
     int open_document(const std::string &job) const;
     int rename(const std::string &from, const std::string &to) const;
@@ -61,7 +62,7 @@ class Mount
     std::string path_;
 };
 
-/* What a dead mount, or one that went away in between, answers. */
+/* What a dead mount, or one that went away in between or is about to, answers. */
 bool is_gone(int error);
 
 #endif

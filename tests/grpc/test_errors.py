@@ -1,4 +1,5 @@
 """What is refused, how, and that nothing is left of it."""
+import errno
 import os
 import re
 import time
@@ -92,5 +93,34 @@ f.wait_for(10, lambda: not s.serves())
 refused("GetStatus without proofd", StatusCode.UNAVAILABLE, "is proofd running", c.status)
 refused("GetMetrics without proofd", StatusCode.UNAVAILABLE, "is proofd running", lambda: c("GetMetrics"))
 refused("CancelProof without proofd", StatusCode.UNAVAILABLE, "", lambda: c.cancel("q"))
-refused("Prove without proofd waits", StatusCode.RESOURCE_EXHAUSTED, "proofd is not there", lambda: c.prove("q", d, timeout=2))
+refused("Prove without proofd waits", StatusCode.UNAVAILABLE, "proofd is not there", lambda: c.prove("q", d, timeout=2))
+refused("so does SubmitProof", StatusCode.UNAVAILABLE, "proofd is not there", lambda: c.submit("q", d, timeout=2))
+
+# ---- a service that is stopping is as good as none, and what comes meanwhile waits for the next
+s = f.Service("stops", sim=["start_ms = 600000"], known=docs, options=["--stop-wait", "10m"])
+c = s.client()
+c.submit("long", f.pacing(1, 3))
+expect("long is under way", f.wait_for(20, lambda: "proving" in open(s.jobs + "/grpc-long.status").read()))
+s.proofd.terminate()
+
+
+def takes_nothing():
+    try:
+        open(s.jobs + "/.new", "wb").close()
+    except OSError as e:
+        return e.errno == errno.ECANCELED
+    return False
+
+
+expect("it takes nothing any more", f.wait_for(10, takes_nothing))
+refused("Prove while it stops", StatusCode.UNAVAILABLE, "proofd is stopping", lambda: c.prove("q", d, timeout=2))
+refused("SubmitProof while it stops", StatusCode.UNAVAILABLE, "proofd is stopping", lambda: c.submit("q", d, timeout=2))
+waiting = c.begin("q", d)
+time.sleep(0.5)
+expect("it waits", not waiting.done())
+s.kill_proofd()
+s.simulate("proofs = " + s.dir + "/true", "start_ms = 50")
+s.start_proofd()
+same("until it is back", waiting.result().result.proof, d.proof)
+s.stop()
 f.finish()
