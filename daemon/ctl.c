@@ -47,8 +47,8 @@ static const struct ctl_command commands[] = {
      "-.\n"
      "NAME is that of FILE unless given; it waits while the queue is full.\n",
      "accepted; with --wait: proved", "refused; with --wait: failed or cancelled too",
-     "FILE or the service is missing, or has no room", CTL_MOUNT | CTL_NAME | CTL_WAIT | CTL_JSON,
-     1, 1, ctl_submit},
+     "FILE, the service, room or parameters are missing, or NAME is none",
+     CTL_MOUNT | CTL_NAME | CTL_WAIT | CTL_JSON, 1, 1, ctl_submit},
     {"wait", "NAME...", "wait until jobs have ended",
      "Prints a line for each job as it ends. Goes on through a restart of the service.\n",
      "all done", "one has failed, was refused or was cancelled", "no such job, or no service",
@@ -69,7 +69,8 @@ static const struct ctl_command commands[] = {
      "A line for each proof, then throughput, spread, memory, permits and provers as the service has sampled them, and\n"
      "a waterfall of the partitions. Documents that are equal are one computation, so variants of FILE are made: they\n"
      "differ in the ticket, which no proof depends on. The jobs are removed at the end.\n",
-     "all proved", "a document was refused, or a job failed", "no service, no FILE, interrupted",
+     "all proved", "a document was refused, or a job failed",
+     "no service, no FILE, no parameters, interrupted",
      CTL_MOUNT | CTL_C1 | CTL_COUNT | CTL_CONCURRENCY | CTL_SAME | CTL_DISTINCT | CTL_SVG | CTL_JSON,
      0, 0, ctl_bench},
 };

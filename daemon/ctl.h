@@ -22,6 +22,9 @@ enum ctl_exit { CTL_OK = 0, CTL_NO = 1, CTL_CANNOT = 2 };
 
 #define CTL_C1_MAX 64 /* of --c1 */
 
+/* What ECANCELED of an open for writing means. */
+#define CTL_STOPPING "the service is stopping: ask again when it is back"
+
 struct ctl_args {
     const char *params, *mount, *output, *name; /* NULL: not given, but mount */
     const char *svg;

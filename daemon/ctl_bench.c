@@ -55,6 +55,7 @@ struct bench {
     size_t count, submitted, ended;
     unsigned run; /* random, in the names of its jobs */
     bool refused; /* nothing more is submitted */
+    bool cannot;  /* and not because a document is wrong */
     int watch;
     struct bench_history history;
 };
@@ -210,15 +211,17 @@ static void refuse(struct bench *b, size_t i, int error)
 {
     bool created = b->proofs[i].created;
     char *reason = created ? read_job_file(b, i, ".error") : NULL;
+    const char *why = !created && error == -ECANCELED ? CTL_STOPPING : strerror(-error);
 
     if (reason)
         reason[strcspn(reason, "\n")] = '\0';
     if (!interrupted)
-        ctl_fail(0, "proof %zu: not accepted: %s", i + 1, reason ? reason : strerror(-error));
+        ctl_fail(0, "proof %zu: not accepted: %s", i + 1, reason ? reason : why);
     free(reason);
     if (created)
         remove_job_file(b, i, ".error");
     b->refused = true;
+    b->cannot = ctl_exit_of(error) == CTL_CANNOT;
 }
 
 static void submit(struct bench *b)
@@ -709,7 +712,7 @@ static int answer(struct bench *b)
         print_text(b, &t);
     if (b->args->svg && write_svg(b) < 0)
         return CTL_CANNOT;
-    return t.done == b->count ? CTL_OK : CTL_NO;
+    return t.done == b->count ? CTL_OK : b->cannot ? CTL_CANNOT : CTL_NO;
 }
 
 /* ---- start and end ---- */

@@ -263,15 +263,17 @@ static void look_at(struct view *view, struct waiting *w)
     }
 }
 
+/* The last line of a job that was removed is not its end. */
 static void report_end(const struct ctl_args *args, const struct waiting *w)
 {
     bool has_reason = w->end == ENDED_FAILED || w->end == ENDED_REFUSED;
     char *reason = has_reason ? read_reason(args, w->name) : NULL;
+    const char *text = w->text && state_of(w->text) == w->end ? w->text : end_names[w->end];
 
     if (w->end == ENDED_UNKNOWN)
         no_such_job(args, w->name, -w->error);
     else
-        print_job(args, w->name, end_names[w->end], end_names[w->end], reason);
+        print_job(args, w->name, end_names[w->end], text, reason);
     free(reason);
 }
 
@@ -470,23 +472,19 @@ static int copy(int in, int out)
 }
 
 /* The verdict on the content is the result of close(). */
-static int copy_into(int in, const char *path)
+static int copy_into(int in, int out)
 {
-    int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-    if (out < 0)
-        return -errno;
     int ret = copy(in, out);
     int closed = close(out) < 0 ? -errno : 0;
     return ret < 0 ? ret : closed;
 }
 
-/* What a refusal by the file system alone, without a NAME.error, means here. */
-static const char *refusal_text(int error)
+/* What is said of an error of open() that has a meaning of its own here. */
+static const char *open_text(int error)
 {
     switch (error) {
-    case -ENODATA:
-        return "the file is empty";
+    case -ECANCELED:
+        return CTL_STOPPING;
     case -EBUSY:
         return "a job of this name has not ended (--name gives another)";
     case -EINVAL:
@@ -500,26 +498,49 @@ static const char *refusal_text(int error)
     }
 }
 
-static bool may_come_in_later(int error)
+/* And of one of the content, where no NAME.error says more. */
+static const char *content_text(int error)
 {
-    return error == -ENOSPC || error == -EDQUOT || error == -EIO || error == -ENOMEM ||
-           error == -EAGAIN || error == -EINTR || error == -ENOTCONN || error == -ECONNABORTED;
+    switch (error) {
+    case -ENODATA:
+        return "the file is empty";
+    case -ENOSPC:
+        return "no room in the store";
+    case -ECANCELED:
+        return "it was removed meanwhile";
+    default:
+        return strerror(-error);
+    }
 }
 
-static int refused(const struct ctl_args *args, const char *name, int error)
+static int refused(const struct ctl_args *args, const char *name, const char *why)
 {
-    bool content = error == -EBADMSG || error == -EINVAL || error == -EFBIG ||
-                   error == -EOPNOTSUPP;
-    char *reason = content ? read_reason(args, name) : NULL;
-    const char *why = reason ? reason : refusal_text(error);
-    int code = CTL_NO;
-
-    if (may_come_in_later(error))
-        code = fail_job(args, CTL_CANNOT, name, why);
-    else if (args->json)
+    if (args->json)
         print_job(args, name, "refused", "refused", why);
     else
         ctl_fail(0, "%s: refused: %s", name, why);
+    return CTL_NO;
+}
+
+/* Only what is another's, or has not ended, is a no: everything else is the name or the service. */
+static int not_opened(const struct ctl_args *args, const char *name, int error)
+{
+    const char *why = open_text(error);
+
+    if (error == -EBUSY || error == -EACCES || error == -EPERM)
+        return refused(args, name, why);
+    return fail_job(args, CTL_CANNOT, name, why);
+}
+
+/* Only what is wrong with the content is a no: without parameters, or without a service, it may well be right. */
+static int not_accepted(const struct ctl_args *args, const char *name, int error)
+{
+    bool wrong = ctl_exit_of(error) == CTL_NO;
+    char *reason = wrong || error == -EOPNOTSUPP ? read_reason(args, name) : NULL;
+    const char *why = reason ? reason : content_text(error);
+    int code = wrong || error == -ENODATA ? refused(args, name, why)
+                                          : fail_job(args, CTL_CANNOT, name, why);
+
     free(reason);
     return code;
 }
@@ -541,12 +562,15 @@ static char *status_once_received(const struct ctl_args *args, const char *name)
 static int submit_from(const struct ctl_args *args, int in, const char *name)
 {
     char path[PATH_MAX];
-    int ret = job_path(path, args->mount, name, "");
 
-    if (ret == 0)
-        ret = copy_into(in, path);
+    if (job_path(path, args->mount, name, "") < 0)
+        return not_opened(args, name, -ENAMETOOLONG);
+    int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (out < 0)
+        return not_opened(args, name, -errno);
+    int ret = copy_into(in, out);
     if (ret < 0)
-        return refused(args, name, ret);
+        return not_accepted(args, name, ret);
     if (args->wait)
         return wait_for_names(args, &name, 1);
     char *text = status_once_received(args, name);

@@ -130,7 +130,7 @@ first=$(echo "$jobs"/bench-*-1)
 cp "$work/small" "${first%1}2"
 rm "$first"
 wait $pid
-same "a name that is taken" "$? $(grep -c 'proof 2: not accepted: File exists' "$work/said")" "1 1"
+same "a name that is taken" "$? $(grep -c 'proof 2: not accepted: File exists' "$work/said")" "2 1"
 expect "whose it is keeps it" [ -e "${first%1}2.status" ]
 rm "${first%1}2"
 expect "stop" stop

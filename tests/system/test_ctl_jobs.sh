@@ -38,8 +38,9 @@ exits 1 "wait for what was refused" wait cut.json
 says "shows the reason" "cut.json: refused: $reason"
 exits 1 "cancel what was refused" cancel cut.json
 complains "it has ended" "cut.json: has ended already: refused"
-exits 1 "a name that is the service's" submit --name x.proof "$a"
-complains "says so" "x.proof: refused: no name for a job"
+exits 2 "a name that is the service's" submit --name x.proof "$a"
+complains "says so" "^proofctl: x.proof: no name for a job"
+exits 2 "a name that is too long" submit --name "$(printf 'x%.0s' {1..300})" "$a"
 
 # ---- accepted
 exits 0 "submit" submit --name one "$a"
@@ -109,14 +110,16 @@ exits 1 "cancel as JSON what is not there, and one that was refused" cancel --js
 json "is an error" '.error' "has ended already: refused"
 kill -KILL "$(engine_pid)" # its 60 s are over
 exits 0 "wait" wait one
-says "says so" "one: done"
+says "says so" "one: $(cat "$jobs/one.status")"
+like "with the parameters" "$(cat "$work/said")" "insecure development parameters"
 expect "the same content is waited for too" wait "$waiter"
-same "and done" "$(cat "$work/waited")" "again: done"
+same "and done" "$(cat "$work/waited")" "again: $(cat "$jobs/again.status")"
 exits 1 "cancel what is done" cancel one
 complains "it has ended" "one: has ended already: done"
 exits 0 "wait for what has ended" wait --json one again
 json "an object each" '.name + " " + .state' "one done
 again done"
+json "with the line of the status" .text "$(cat "$jobs/one.status" "$jobs/again.status")"
 expect "its proof" is_valid "$a" "$jobs/one.proof"
 
 # ---- a restart while somebody waits, clean and not
@@ -140,8 +143,8 @@ kill_front
 delays 0 0
 expect "start again after a crash" restart
 expect "who waited gets the answer" wait "$waiter"
-same "which is all that it says" "$(cat "$work/waited")" "stays: done"
+same "which is all that it says" "$(cat "$work/waited")" "stays: $(cat "$jobs/stays.status")"
 expect "and who submitted" wait "$submitter"
-same "which is all that it says" "$(cat "$work/waited2")" "goes: done"
+same "which is all that it says" "$(cat "$work/waited2")" "goes: $(cat "$jobs/goes.status")"
 expect "a clean end" stop
 finish

@@ -59,6 +59,21 @@ expect "long is begun again" wait_for 20 in_state long proving
 kill -TERM "$front"
 sleep 0.3
 expect "it is waited for" waits_for_end
+expect "no new file" wait_for 20 cannot_open "$jobs/new"
+cannot() { # WHAT ARGUMENT...: proofctl says that the service is stopping, which is no answer
+    local what=$1 status
+    shift
+    "$proofctl" "$@" >"$work/said" 2>&1
+    status=$?
+    same "$what: exit status" $status 2
+    like "$what says so" "$(cat "$work/said")" "the service is stopping: ask again"
+    refuse "$what is no refusal" grep -q refused "$work/said"
+}
+cannot "submit" submit --mount "$mnt" --name late "$b"
+cannot "submit --wait" submit --mount "$mnt" --wait --name late "$b"
+cannot "submit --json" submit --mount "$mnt" --json --name late "$b"
+same "which is an error" "$(jq -r '.error | split(":")[0]' "$work/said")" "the service is stopping"
+cannot "bench" bench --mount "$mnt" --c1 "$b" --count 1
 expect "a second signal ends that" stop
 delays 0 0
 start
