@@ -1,11 +1,11 @@
 #include "daemon/grpc/jobs.h"
 
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <sys/random.h>
 #include <thread>
 #include <unistd.h>
 
@@ -264,22 +264,48 @@ static int write_pieces(int fd, const Message &message, const std::string &head)
     return ret == 0 ? writer.flush() : ret;
 }
 
-/* To the mount and, where the service is not told the miner, to the reader of facts, each on a thread of its own: the service reads along, too,
- * and one would wait for the other. The verdict of the mount comes first, for its text is the one that NAME.error has. */
-int Jobs::write_document(const Attempt &a, const std::string &head, Status *status)
+/* Its pid tells whether who made it is still there; the rest nobody can guess, who would make the file first. */
+static std::string temporary_name()
 {
-    errmsg err = {""};
-    facts facts;
-    std::thread reader;
-    int fd, read = 0;
+    unsigned char random[8];
+    char hex[2 * sizeof(random) + 1];
 
-    while ((fd = mount_.create(a.temporary)) == -EAGAIN) {
+    /* Never fails for so few bytes, once the kernel has its entropy, which it waits for. */
+    while (getrandom(random, sizeof(random), 0) != sizeof(random))
+        ;
+    hex_encode(hex, random, sizeof(random));
+    return temporary_prefix + std::to_string(getpid()) + "-" + hex;
+}
+
+/* Its descriptor, or a negative errno. */
+int Jobs::create_temporary(const Attempt &a, std::string *temporary, Status *status)
+{
+    for (;;) {
+        *temporary = temporary_name();
+        int fd = mount_.create(*temporary);
+        if (fd == -EEXIST)
+            continue;
+        if (fd != -EAGAIN)
+            return fd;
         if (a.patience->over()) {
             *status = impatient(*a.patience, "too many files are being received");
             return -EAGAIN;
         }
         pause_a_step();
     }
+}
+
+/* To the mount and, where the service is not told the miner, to the reader of facts, each on a thread of its own: the service reads along, too,
+ * and one would wait for the other. The verdict of the mount comes first, for its text is the one that NAME.error has. */
+int Jobs::write_document(const Attempt &a, const std::string &head, std::string *temporary,
+                         Status *status)
+{
+    errmsg err = {""};
+    facts facts;
+    std::thread reader;
+    int read = 0;
+
+    int fd = create_temporary(a, temporary, status);
     if (fd < 0)
         return fd;
     if (head.empty())
@@ -298,24 +324,25 @@ int Jobs::write_document(const Attempt &a, const std::string &head, Status *stat
 
 int Jobs::upload_as(const Attempt &a, const std::string &head, Status *status)
 {
+    std::string temporary;
     int ret = wait_for_place(a, status);
 
     if (ret < 0)
         return ret;
-    ret = write_document(a, head, status);
+    ret = write_document(a, head, &temporary, status);
     if (ret == 0)
-        ret = mount_.rename(a.temporary, a.name);
+        ret = mount_.rename(temporary, a.name);
     if (ret == -EBUSY) { /* somebody else's of this name, in between: the next attempt finds it */
-        mount_.remove(a.temporary);
+        mount_.remove(temporary);
         return -EBUSY;
     }
     if (ret < 0 && status->ok() && !is_gone(ret)) {
         std::string why;
-        mount_.read_of_job(a.temporary, ".error", error_max, &why);
+        mount_.read_of_job(temporary, ".error", error_max, &why);
         *status = status_of(ret, first_line(why));
     }
     if (ret < 0)
-        mount_.remove(a.temporary);
+        mount_.remove(temporary);
     return ret;
 }
 
@@ -441,13 +468,6 @@ void Jobs::prioritize(const Attempt &a) const
                              {"error", strerror(-ret)}});
 }
 
-static std::string temporary_name()
-{
-    static std::atomic<uint64_t> count{0};
-
-    return temporary_prefix + std::to_string(getpid()) + "-" + std::to_string(count++);
-}
-
 Status Jobs::submit(const std::string &id, const Message &message, const Patience &patience)
 {
     const std::string name = job_name_of(id);
@@ -458,7 +478,7 @@ Status Jobs::submit(const std::string &id, const Message &message, const Patienc
     if (!turn.take(patience))
         return impatient(patience, "another request of this id is being received");
     for (;;) {
-        const Attempt a = {name, temporary_name(), &message, &patience};
+        const Attempt a = {name, &message, &patience};
         ret = attempt(a, &status);
         if (ret == 0)
             prioritize(a);
@@ -578,7 +598,7 @@ void Jobs::tidy() const
         return;
     for (const std::string &file : files) {
         if (file.rfind(prefix, 0) == 0 && sscanf(file.c_str() + prefix.size(), "%d-", &pid) == 1 &&
-            kill(pid, 0) < 0 && errno == ESRCH)
+            kill(pid, 0) < 0 && errno == ESRCH && mount_.is_own(file))
             mount_.remove(file);
     }
 }

@@ -56,7 +56,7 @@ class Jobs
     class Turn;
     /* An attempt at a submission; -ENOTCONN: the service went away meanwhile. */
     struct Attempt {
-        std::string name, temporary;
+        std::string name;
         const Message *message;
         const Patience *patience;
     };
@@ -64,7 +64,9 @@ class Jobs
     int join_or_upload(const Attempt &a, const JobView &view, grpc::Status *status);
     int upload(const Attempt &a, grpc::Status *status);
     int upload_as(const Attempt &a, const std::string &head, grpc::Status *status);
-    int write_document(const Attempt &a, const std::string &head, grpc::Status *status);
+    int create_temporary(const Attempt &a, std::string *temporary, grpc::Status *status);
+    int write_document(const Attempt &a, const std::string &head, std::string *temporary,
+                       grpc::Status *status);
     int wait_for_place(const Attempt &a, grpc::Status *status);
     int is_same(const Attempt &a, const JobView &view, const facts &facts, bool *same);
     int content_of_file(const std::string &name, uint8_t content_id[32]);

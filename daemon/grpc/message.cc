@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/grpc/names.h"
+#include "daemon/grpc/utf8.h"
 
 /* Of the wire format, and the numbers of the fields: proofd.proto. */
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
@@ -93,7 +94,11 @@ bool Message::text(Place *p, uint64_t end, std::string *out, std::string *why) c
     out->clear();
     for (; len > 0 && byte(p, end, &b); len--)
         *out += static_cast<char>(b);
-    return len == 0;
+    if (len == 0 && is_utf8(*out))
+        return true;
+    if (len == 0)
+        *why = "request_id is not UTF-8";
+    return false;
 }
 
 /* One field whose tag was read. Where one is there twice the last one counts, as everywhere in protobuf. */

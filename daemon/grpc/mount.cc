@@ -154,17 +154,30 @@ int Mount::read_of_job(const std::string &job, const char *suffix, size_t max,
     return ret;
 }
 
-/* Non-blocking, for an open that waits could not be taken back. A service that is stopping opens nothing to write any more. */
+/* Non-blocking, for an open that waits could not be taken back. A service that is stopping opens nothing to write any more. Never what is
+ * there already: it would be somebody else's to read. */
 int Mount::create(const std::string &job) const
 {
     int dir = jobs();
 
     if (dir < 0)
         return dir;
-    int fd = openat(dir, job.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0640);
+    int fd = openat(dir, job.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NONBLOCK | O_CLOEXEC, 0640);
     int ret = fd >= 0 ? fd : errno == ECANCELED ? -ESHUTDOWN : -errno;
     close(dir);
     return ret;
+}
+
+bool Mount::is_own(const std::string &job) const
+{
+    struct stat st;
+    int dir = jobs();
+
+    if (dir < 0)
+        return false;
+    bool own = fstatat(dir, job.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == geteuid();
+    close(dir);
+    return own;
 }
 
 int Mount::open_document(const std::string &job) const

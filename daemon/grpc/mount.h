@@ -45,8 +45,10 @@ class Mount
     int look(const std::string &job, JobView *out) const;
     int read_of_job(const std::string &job, const char *suffix, size_t max, std::string *out) const;
     /* A new file, to be written: its descriptor or a negative errno, -EAGAIN where a place has to be waited for,
-     * -ESHUTDOWN where the service is stopping. */
+     * -ESHUTDOWN where the service is stopping, -EEXIST. */
     int create(const std::string &job) const;
+    /* Whether it is this user's. */
+    bool is_own(const std::string &job) const;
     int open_document(const std::string &job) const;
     int rename(const std::string &from, const std::string &to) const;
     int remove(const std::string &job) const;

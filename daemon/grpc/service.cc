@@ -11,6 +11,7 @@
 #include "daemon/grpc/log_line.h"
 #include "daemon/grpc/names.h"
 #include "daemon/grpc/state.h"
+#include "daemon/grpc/utf8.h"
 #include "generated/proofd.grpc.pb.h"
 
 using grpc::ServerContext;
@@ -164,7 +165,7 @@ static void fill(const std::string &id, const Outcome &o, cuzk::v1::AwaitProofRe
     out->set_job_id(id);
     out->set_status(ends[o.end]);
     out->set_proof(o.proof);
-    out->set_error_message(o.error);
+    out->set_error_message(made_utf8(o.error));
     out->set_queue_wait_ms(o.queue_wait_ms);
     out->set_srs_load_ms(o.srs_load_ms);
     out->set_synthesis_ms(o.synthesis_ms);
@@ -172,11 +173,12 @@ static void fill(const std::string &id, const Outcome &o, cuzk::v1::AwaitProofRe
     out->set_total_ms(o.total_ms);
 }
 
+/* Anybody may give a job any name. */
 static std::string id_of_job(const std::string &job)
 {
     std::string id;
 
-    return request_id_of(job, &id) ? id : job;
+    return request_id_of(job, &id) && is_utf8(id) ? id : made_utf8(job);
 }
 
 static void fill(const ServiceState &state, cuzk::v1::GetStatusResponse *out)
@@ -184,7 +186,7 @@ static void fill(const ServiceState &state, cuzk::v1::GetStatusResponse *out)
     for (const GpuState &g : state.gpus) {
         cuzk::v1::GPUStatus *gpu = out->add_gpus();
         gpu->set_ordinal(g.ordinal);
-        gpu->set_name(g.name);
+        gpu->set_name(made_utf8(g.name));
         gpu->set_vram_total_bytes(g.memory_bytes);
         gpu->set_vram_free_bytes(g.memory_free_bytes);
         gpu->set_current_job_id(id_of_job(g.job));
@@ -370,7 +372,7 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
                 "proofd_grpc_waiting gauge\n"
                 "proofd_grpc_waiting " +
                 std::to_string(waiting_.load()) + "\n";
-        response->set_prometheus_text(text);
+        response->set_prometheus_text(made_utf8(text));
         return Status::OK;
     }
 

@@ -92,7 +92,10 @@ static std::string job_of_node(const std::string &status, uint64_t node, size_t 
         if (line.rfind("job ", 0) != 0 || line.find(": proving,") == std::string::npos || k-- > 0)
             continue;
         std::string id = line.substr(4, line.find(' ', 4) - 4);
-        size_t job = status.find("\n            " + id + " ");
+        /* Lines of engines begin like that, too: "1 of 2 permits in use". */
+        size_t jobs = status.find("\nkept ", at);
+        size_t job =
+            jobs == std::string::npos ? jobs : status.find("\n            " + id + " ", jobs + 1);
         if (job == std::string::npos)
             return "";
         job += 13 + id.size() + 1;

@@ -91,12 +91,27 @@ same("another engine goes on", waiting.result().result.status, f.COMPLETED)
 
 # ---- an upload that was broken off by kill -9 leaves nothing for long
 s.kill()
-left = s.jobs + "/.grpc-upload-999999999-1"
+left, foreign = s.jobs + "/.grpc-upload-999999999-1", s.jobs + "/.grpc-upload-999999999-2"
 with open(left, "wb") as out:
     out.write(b"half")
+if os.geteuid() == 0:
+    s.touch_as_another(os.path.basename(foreign))
 s.start()
 c = s.client()
 expect("it is tidied away", f.wait_for(5, lambda: not os.path.exists(left)))
+if os.geteuid() == 0:
+    c.status()  # it listens only after that
+    expect("another user's is not", os.path.exists(foreign))
+    os.unlink(foreign)
+
+# ---- a file of somebody else's in the way of an upload is never written to
+guessed = [f".grpc-upload-{s.front.pid}-{i}" for i in range(3)]
+for name in guessed:
+    s.touch_as_another(name)
+same("a new one", c.prove("guessed", docs[3]).proof, docs[3].proof)
+same("what was there stays as it was", [os.stat(f"{s.jobs}/{name}").st_size for name in guessed], [0] * 3)
+for name in guessed:
+    os.unlink(f"{s.jobs}/{name}")
 
 # ---- SIGTERM: whoever waits is sent away
 waiting = c.begin("term", f.pacing(20, 6))

@@ -53,6 +53,8 @@ for name, document in (("text", b"hello"), ("half", d.bytes[:len(d.bytes) // 2])
     refused("text of .error: " + name, StatusCode.INVALID_ARGUMENT, wanted, lambda: c.prove("b", document, miner=d.miner, sector=d.sector))
     if os.path.exists(direct + ".error"):
         os.unlink(direct + ".error")
+refused("an id that is not UTF-8", StatusCode.INVALID_ARGUMENT, "not UTF-8",
+        lambda: c.channel.unary_unary("/cuzk.v1.ProvingEngine/SubmitProof")(b"\x0a\x01\xff" + c.request("", d).SerializeToString(), timeout=60))
 refused("an endless id", StatusCode.INVALID_ARGUMENT, "request_id", lambda: c.prove("x" * 1025, d))
 raw = c.channel.unary_unary("/cuzk.v1.ProvingEngine/Prove")
 for junk in (b"\xff" * 20, b"\x0a\x7f", b"\x0a\x02\x0a\x7f", b"\x0a\x0b" + b"\x80" * 11, b"\x0a\x02\x0b\x0c"):
@@ -65,8 +67,13 @@ os.unlink(s.jobs + "/grpc-unknown-fields")
 expect("nothing is left of all this", f.wait_for(5, lambda: os.listdir(s.jobs) == []), os.listdir(s.jobs))
 
 # ---- a proof that cannot be made: the simulated device was not given it
-s2 = f.Service("without", known=docs[:1])
+s2 = f.Service("without", known=docs[:1], sim=["start_ms = 50"])
 c2 = s2.client()
+c2.submit("one", f.pacing(100, 1))
+expect("job 1 is at the GPU, and its name is told", f.wait_for(20, lambda: c2.status().gpus[0].current_job_id == "one"), c2.status())
+seen = {c2.status().gpus[0].current_job_id for _ in range(50)}
+expect("and never another", seen <= {"one", ""}, seen)
+c2.cancel("one")
 r = c2.prove("w", docs[1])
 same("a job that fails is an answer", r.status, f.FAILED)
 expect("with its reason", "not given this proof" in r.error_message, r)

@@ -81,6 +81,14 @@ same("one more", c.prove("again", docs[1]).status, f.COMPLETED)
 same("is counted", c.status().total_proofs_completed, 1)  # since proofd's start
 same("cancelling what has ended keeps it", (c.cancel("again"), c.await_("again").proof), (False, docs[1].proof))
 
+# ---- a job of anybody's whose name says no id: GetStatus goes on, and the name is told
+for name, told in ((b"grpc-%FF", "grpc-%FF"), (b"no-\xff", "no-\\xff")):
+    path = s.jobs.encode() + b"/" + name
+    with open(path, "wb") as out:
+        out.write(f.pacing(100, 9))
+    expect(f"{told} is at the GPU", f.wait_for(20, lambda: c.status().gpus[0].current_job_id == told), c.status())
+    os.unlink(path)
+
 # ---- GetMetrics
 text = c("GetMetrics").prometheus_text
 expect("metrics are the mount's", "\nproofd_jobs_done_total 1\n" in text and "\nproofd_grpc_uploads 0\n" in text)
