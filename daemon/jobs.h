@@ -194,7 +194,7 @@ struct partition_report {
     enum srs_trust params; /* whose they are */
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES]; /* and which */
     double synthesis_ms, transform_ms, msm_ms, verify_ms, total_ms, params_ms;
-    uint64_t peak_bytes;
+    uint64_t peak_bytes; /* of its slot */
 };
 
 /* A verified proof: journalled and synced before the call returns; the last one ends the job (and
