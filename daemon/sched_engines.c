@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/sched_internal.h"
+#include "numa/limits.h"
 
 #define LOG_MODULE LOG_SCHED
 
@@ -282,22 +283,6 @@ static bool is_of_node(struct sched *s, struct engine *e, int node)
     return false;
 }
 
-/* The engine itself should not open files while it proves. */
-static uint64_t resident_bytes(pid_t pid)
-{
-    unsigned long long total, resident = 0;
-    char path[32];
-
-    snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%llu %llu", &total, &resident) != 2)
-        resident = 0;
-    fclose(f);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static void take_status(struct engine *e, const struct link_status *st)
 {
     const int64_t now = sched_now_ms();
@@ -307,7 +292,7 @@ static void take_status(struct engine *e, const struct link_status *st)
     e->status.resident_bytes = resident;
     if (resident && now < e->look_at)
         return;
-    e->status.resident_bytes = resident_bytes(e->pid);
+    e->status.resident_bytes = resident_bytes(e->pid); /* the engine itself should not open files while it proves */
     e->look_at = now + RESIDENT_EVERY_MS;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/version.h"
+#include "numa/limits.h"
 
 #define QUEUE_SHOWN 20 /* jobs listed one by one */
 #define LIST_CHUNK 32
@@ -18,19 +19,6 @@ static int64_t now_ms(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static uint64_t resident_bytes(void)
-{
-    unsigned long long total, resident = 0;
-
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%llu %llu", &total, &resident) != 2)
-        resident = 0;
-    fclose(f);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* ---- for people ---- */
@@ -283,7 +271,7 @@ int status_render(const struct status_source *src, char **text, size_t *len)
     fprintf(out, "proofd      %s, up ", PROOFD_VERSION);
     put_duration(out, now_ms() - src->started_ms);
     fputs(", ", out);
-    put_bytes(out, resident_bytes());
+    put_bytes(out, resident_bytes(getpid()));
     log_levels_text(log_get_levels(), levels);
     fprintf(out, " resident, log level %s\n", levels);
     put_engines(out, src->sched);
@@ -541,7 +529,7 @@ int metrics_render(const struct status_source *src, char **text, size_t *len)
     head(out, "uptime_seconds", "gauge", "Seconds since the start.");
     fprintf(out, "proofd_uptime_seconds %" PRId64 "\n", (now_ms() - src->started_ms) / 1000);
     head(out, "resident_bytes", "gauge", "Resident memory of the front.");
-    fprintf(out, "proofd_resident_bytes %" PRIu64 "\n", resident_bytes());
+    fprintf(out, "proofd_resident_bytes %" PRIu64 "\n", resident_bytes(getpid()));
     put_job_metrics(out, src->jobs);
     put_partition_metrics(out, st);
     put_engine_metrics(out, st);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The two generations keep the same things in files of other names. */
 struct controller {
@@ -164,4 +165,19 @@ void limits_read(const char *root, struct limits *out)
                            .available_bytes = meminfo_bytes(root, "MemAvailable"),
                            .from = "this machine"};
     apply_groups(root, out);
+}
+
+uint64_t resident_bytes(pid_t pid)
+{
+    unsigned long long total, resident = 0;
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%llu %llu", &total, &resident) != 2)
+        resident = 0;
+    fclose(f);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }

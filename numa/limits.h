@@ -1,11 +1,13 @@
 /*
- * How much memory this process may have: what the machine has, and what its control groups (v1 or v2) leave of it. CPUs and nodes are
+ * How much memory a process has, and how much this one may have: what the machine has, and what its control groups (v1 or v2) leave of it. CPUs and nodes are
  * the affinity mask's and the cpuset's business: numa/topology.h.
  *
  * Any thread may call anything here.
  */
 #ifndef NUMA_LIMITS_H
 #define NUMA_LIMITS_H
+
+#include <sys/types.h>
 
 #include "numa/base.h"
 
@@ -18,5 +20,8 @@ struct limits {
 
 /* `root` is "" for the machine's own /proc and /sys, or a tree of a test. What cannot be read limits nothing. */
 void limits_read(const char *root, struct limits *out);
+
+/* Resident now; 0 where there is no such process. */
+uint64_t resident_bytes(pid_t pid);
 
 #endif
