@@ -4,6 +4,9 @@
  *     L_i(tau) = (tau^m - 1)/m * omega^i / (tau - omega^i),
  *
  * in chunks that share one inversion each and that the workers take independently.
+ *
+ * Of a circuit's terms, nineteen in twenty are of variables that the instance itself allocates, so instances go side by side. ONE
+ * is summed by each thread apart. What is left are terms of other instances' variables, which one thread adds afterwards.
  */
 #include "gpu/qap.h"
 
@@ -12,6 +15,7 @@
 #include <stdlib.h>
 
 #include "gpu/domain.h"
+#include "numa/memory.h"
 
 #define CHUNK 4096
 
@@ -64,13 +68,27 @@ static void lagrange_fill(struct qap *q, const fr_t *tau, struct workers *worker
     workers_run(workers, (l.len + CHUNK - 1) / CHUNK, lagrange_chunk, &l);
 }
 
+/* The values of u, v and w. */
+static void clear_chunk(void *ctx, size_t item, unsigned thread)
+{
+    const struct qap *q = ctx;
+    const size_t variables = (size_t)q->n_inputs + q->n_aux, first = item * CHUNK,
+                 bytes = min_size(CHUNK, variables - first) * sizeof(fr_t);
+
+    (void)thread;
+    memset(q->u + first, 0, bytes);
+    memset(q->v + first, 0, bytes);
+    memset(q->w + first, 0, bytes);
+}
+
 int qap_create(const struct porep_counts *counts, const fr_t *tau, struct workers *workers,
                struct qap **out, struct errmsg *err)
 {
     size_t variables = (size_t)counts->inputs + counts->aux;
     fr_t one = fr_from_u64(1);
 
-    if (counts->log2_domain >= DOMAIN_LOG2_LEN_MAX || counts->rows > UINT64_C(1) << counts->log2_domain)
+    if (counts->log2_domain >= DOMAIN_LOG2_LEN_MAX || counts->rows > UINT64_C(1)
+                                                                         << counts->log2_domain)
         return errmsg_set(err, -EINVAL, "no domain of 2^%u for so many rows", counts->log2_domain);
     struct qap *q = calloc(1, sizeof(*q));
     if (!q)
@@ -79,13 +97,14 @@ int qap_create(const struct porep_counts *counts, const fr_t *tau, struct worker
     q->n_aux = counts->aux;
     q->n_rows = counts->rows;
     q->log2_domain = counts->log2_domain;
-    q->u = calloc(variables, sizeof(fr_t));
-    q->v = calloc(variables, sizeof(fr_t));
-    q->w = calloc(variables, sizeof(fr_t));
-    q->lagrange = malloc(counts->rows * sizeof(fr_t));
+    q->u = memory_alloc(variables, sizeof(fr_t));
+    q->v = memory_alloc(variables, sizeof(fr_t));
+    q->w = memory_alloc(variables, sizeof(fr_t));
+    q->lagrange = memory_alloc(counts->rows, sizeof(fr_t));
     if (!q->u || !q->v || !q->w || !q->lagrange) {
         qap_destroy(q);
-        return errmsg_set(err, -ENOMEM, "no memory for the polynomials of %zu variables", variables);
+        return errmsg_set(err, -ENOMEM, "no memory for the polynomials of %zu variables",
+                          variables);
     }
     q->vanishing = fr_power(tau, UINT64_C(1) << q->log2_domain);
     fr_sub(&q->vanishing, &q->vanishing, &one);
@@ -93,6 +112,7 @@ int qap_create(const struct porep_counts *counts, const fr_t *tau, struct worker
         qap_destroy(q);
         return errmsg_set(err, -EINVAL, "tau is in the domain");
     }
+    workers_run(workers, (variables + CHUNK - 1) / CHUNK, clear_chunk, q);
     lagrange_fill(q, tau, workers);
     *out = q;
     return 0;
@@ -115,6 +135,8 @@ void qap_destroy(struct qap *q)
     free(q);
 }
 
+/* ---- row by row ---- */
+
 static fr_t *value_of(const struct qap *q, fr_t *values, cs_var var)
 {
     uint32_t index = var & ~CS_AUX;
@@ -124,7 +146,8 @@ static fr_t *value_of(const struct qap *q, fr_t *values, cs_var var)
 }
 
 /* Nearly every coefficient is 1 or -1, and then there is nothing to multiply. */
-static void add_terms(const struct qap *q, fr_t *values, const struct cs_lc *lc, const fr_t *lagrange)
+static void add_terms(const struct qap *q, fr_t *values, const struct cs_lc *lc,
+                      const fr_t *lagrange)
 {
     fr_t one = fr_from_u64(1), minus_one, term;
 
@@ -156,4 +179,161 @@ static void take_row(void *ctx, uint64_t row, const struct cs_lc *a, const struc
 struct cs_sink qap_sink(struct qap *q)
 {
     return (struct cs_sink){.row = take_row, .ctx = q};
+}
+
+/* ---- from a circuit's templates ---- */
+
+static fr_t *side_values(const struct qap *q, int side)
+{
+    return side == CIRCUIT_A ? q->u : side == CIRCUIT_B ? q->v : q->w;
+}
+
+/* A term of another instance's variable. */
+struct foreign_term {
+    uint32_t row; /* of the template */
+    int side;
+    struct circuit_term term;
+};
+
+struct taking {
+    const struct qap *q;
+    const struct circuit *c;
+    fr_t (*ones)[CIRCUIT_SIDES];  /* of each thread: the values of ONE */
+    struct foreign_term *foreign; /* of all templates, */
+    size_t *first_foreign;        /* and where those of each begin; one more at the end */
+};
+
+/* The variable that a term of an instance is about. */
+static fr_t *variable_at(const struct taking *t, int side, const struct circuit_base *bases,
+                         uint32_t var)
+{
+    const struct circuit_base *base = &bases[CIRCUIT_SEGMENT(var)];
+    fr_t *values = side_values(t->q, side);
+
+    if (!(var & CIRCUIT_VALUE))
+        return values + t->c->n_inputs + base->aux + CIRCUIT_OFFSET(var);
+    const uint32_t value = base->value + CIRCUIT_OFFSET(var);
+    if (value < t->c->n_inputs)
+        return values + value;
+    return values + t->c->n_inputs + t->c->value_aux[value - t->c->n_inputs];
+}
+
+/* *to += coefficient * lagrange */
+static void add_term(const struct circuit *c, fr_t *to, uint32_t coeff, const fr_t *lagrange)
+{
+    fr_t term;
+
+    if (coeff == CIRCUIT_SMALL + 1) {
+        fr_add(to, to, lagrange);
+    } else if (coeff == CIRCUIT_SMALL - 1) {
+        fr_sub(to, to, lagrange);
+    } else {
+        fr_mul(&term, &c->coeffs[coeff], lagrange);
+        fr_add(to, to, &term);
+    }
+}
+
+/* One side of an instance's rows: the terms of ONE, and of what the instance allocates. */
+static void take_side(const struct taking *t, const struct circuit_instance *in, int side,
+                      fr_t *ones)
+{
+    const struct circuit_template *part = &t->c->templates[in->template_index];
+    const struct circuit_side *from = &t->c->sides[side];
+    const struct circuit_base *bases = &t->c->bases[in->first_base];
+    const fr_t *lagrange = &t->q->lagrange[in->row];
+
+    for (uint32_t r = part->first_row; r < part->first_row + part->n_rows; r++, lagrange++)
+        for (uint32_t i = from->first[r]; i < from->first[r + 1]; i++) {
+            const struct circuit_term *term = &from->terms[i];
+            if (term->var == CIRCUIT_ONE)
+                add_term(t->c, ones, term->coeff, lagrange);
+            else if (CIRCUIT_SEGMENT(term->var) < CIRCUIT_FOREIGN)
+                add_term(t->c, variable_at(t, side, bases, term->var), term->coeff, lagrange);
+        }
+}
+
+static void take_instance(void *ctx, size_t item, unsigned thread)
+{
+    const struct taking *t = ctx;
+
+    for (int side = 0; side < CIRCUIT_SIDES; side++)
+        take_side(t, &t->c->instances[item], side, &t->ones[thread][side]);
+}
+
+static void take_foreign(const struct taking *t, const struct circuit_instance *in)
+{
+    const uint32_t first_row = t->c->templates[in->template_index].first_row;
+    const struct circuit_base *bases = &t->c->bases[in->first_base];
+
+    for (size_t i = t->first_foreign[in->template_index];
+         i < t->first_foreign[in->template_index + 1]; i++) {
+        const struct foreign_term *f = &t->foreign[i];
+        add_term(t->c, variable_at(t, f->side, bases, f->term.var), f->term.coeff,
+                 &t->q->lagrange[in->row + (f->row - first_row)]);
+    }
+}
+
+/* Lists the foreign terms of all templates, or counts them where there is no list yet. */
+static size_t list_foreign(const struct circuit *c, struct foreign_term *out, size_t *first)
+{
+    size_t len = 0;
+
+    for (uint32_t k = 0; k < c->n_templates; k++) {
+        const struct circuit_template *part = &c->templates[k];
+        first[k] = len;
+        for (int side = 0; side < CIRCUIT_SIDES; side++)
+            for (uint32_t r = part->first_row; r < part->first_row + part->n_rows; r++)
+                for (uint32_t i = c->sides[side].first[r]; i < c->sides[side].first[r + 1]; i++) {
+                    const struct circuit_term *term = &c->sides[side].terms[i];
+                    if (CIRCUIT_SEGMENT(term->var) < CIRCUIT_FOREIGN)
+                        continue;
+                    if (out)
+                        out[len] = (struct foreign_term){r, side, *term};
+                    len++;
+                }
+    }
+    first[c->n_templates] = len;
+    return len;
+}
+
+static int taking_init(struct taking *t, unsigned threads)
+{
+    t->ones = calloc(threads, sizeof(*t->ones));
+    t->first_foreign = calloc((size_t)t->c->n_templates + 1, sizeof(*t->first_foreign));
+    if (!t->ones || !t->first_foreign)
+        return -ENOMEM;
+    size_t len = list_foreign(t->c, NULL, t->first_foreign);
+    t->foreign = malloc((len + 1) * sizeof(*t->foreign));
+    if (!t->foreign)
+        return -ENOMEM;
+    list_foreign(t->c, t->foreign, t->first_foreign);
+    return 0;
+}
+
+static void taking_fini(struct taking *t)
+{
+    free(t->ones);
+    free(t->foreign);
+    free(t->first_foreign);
+}
+
+int qap_take_circuit(struct qap *q, const struct circuit *circuit, struct workers *workers,
+                     struct errmsg *err)
+{
+    const unsigned threads = workers_count(workers);
+    struct taking t = {.q = q, .c = circuit};
+    int ret = taking_init(&t, threads);
+
+    assert(circuit->n_inputs == q->n_inputs && circuit->n_aux == q->n_aux &&
+           circuit->n_rows == q->n_rows);
+    if (ret == 0) {
+        workers_run(workers, circuit->n_instances, take_instance, &t);
+        for (unsigned thread = 0; thread < threads; thread++)
+            for (int side = 0; side < CIRCUIT_SIDES; side++)
+                fr_add(side_values(q, side), side_values(q, side), &t.ones[thread][side]);
+        for (uint32_t i = 0; i < circuit->n_instances; i++)
+            take_foreign(&t, &circuit->instances[i]);
+    }
+    taking_fini(&t);
+    return ret < 0 ? errmsg_set(err, ret, "no memory for a circuit's terms") : 0;
 }

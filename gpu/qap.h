@@ -5,11 +5,14 @@
  * omega^i. Its value at tau is the sum of coefficient times Lagrange value over the rows, so the rows can be
  * taken as a stream.
  *
+ * They come from a circuit's templates, which is quick, or one by one, for systems without templates and as the oracle of the rest.
+ *
  * A qap belongs to one thread.
  */
 #ifndef GPU_QAP_H
 #define GPU_QAP_H
 
+#include "numa/circuit/circuit.h"
 #include "numa/circuit/cs.h"
 #include "numa/circuit/porep.h"
 #include "numa/workers.h"
@@ -32,6 +35,10 @@ void qap_destroy(struct qap *q);
 
 /* Takes rows, each once, below n_rows. */
 struct cs_sink qap_sink(struct qap *q);
+
+/* Takes all rows of a circuit, which has the counts that q was made with. Returns 0 or -ENOMEM. */
+int qap_take_circuit(struct qap *q, const struct circuit *circuit, struct workers *workers,
+                     struct errmsg *err);
 
 /* Gives back what only the taking of rows needs. */
 void qap_drop_lagrange(struct qap *q);

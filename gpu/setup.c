@@ -27,10 +27,11 @@
 #include "gpu/srs_counts.h"
 #include "gpu/vk.h"
 #include "numa/circuit/circuit.h"
+#include "numa/memory.h"
 
-#define PIECE ((size_t)32768) /* points: enough for the workers to share, 6 MB of bytes in G2 */
+#define PIECE ((size_t)65536) /* points: enough for workers to share evenly, 13 MB in G2 */
 #define DEVICE_PIECE ((size_t)1 << 18) /* that a device hands over at a time */
-#define ENCODE_STEP 1024
+#define STEP 1024 /* of these, that a worker takes where it has little to do for each */
 
 /* Something that is done beside the rest, once at a time. */
 struct aside {
@@ -57,7 +58,7 @@ struct setup {
     void *points;
     uint8_t *bytes[2]; /* one is written while the other comes to be */
     unsigned turn;
-    struct aside writing, tables;
+    struct aside writing;
     size_t written; /* bytes of the piece that is written */
 };
 
@@ -138,22 +139,25 @@ static int check_constrained(const struct qap *q, struct errmsg *err)
     return 0;
 }
 
-/* u, v, w of every variable, from a synthesis without values. */
+/* u, v, w of every variable. */
 static int evaluate_circuit(struct setup *s, struct errmsg *err)
 {
     struct porep_counts counts;
+    struct circuit *circuit = NULL;
 
     porep_counts(s->size, &counts);
     report(s, "circuit", 0, counts.rows);
-    int ret = qap_create(&counts, &s->secrets.tau, s->opt->workers, &s->qap, err);
+    int ret = circuit_create(s->size, &circuit, err);
+    if (ret == 0)
+        ret = qap_create(&counts, &s->secrets.tau, s->opt->workers, &s->qap, err);
+    if (ret == 0)
+        ret = qap_take_circuit(s->qap, circuit, s->opt->workers, err);
+    circuit_destroy(circuit);
     if (ret < 0)
         return ret;
-    struct cs_sink sink = qap_sink(s->qap);
-    ret = porep_synthesize_blank(s->size, &sink, err);
     qap_drop_lagrange(s->qap);
-    if (ret == 0)
-        report(s, "circuit", counts.rows, counts.rows);
-    return ret;
+    report(s, "circuit", counts.rows, counts.rows);
+    return 0;
 }
 
 /* From u, v, w the scalars of all sections but h, where they are. */
@@ -176,36 +180,33 @@ static int make_scalars(struct setup *s, struct errmsg *err)
 
 /* -------------------------------------------------------------------------------------- points */
 
-/* By the thread that is beside. */
-static void *make_tables(void *arg)
+static int make_tables(struct setup *s, struct errmsg *err)
 {
-    struct setup *s = arg;
-    struct aside *a = &s->tables;
+    struct workers *workers = s->opt->workers;
+    int ret =
+        fixed_base_g1_create(blst_p1_affine_generator(), FIXED_BASE_G1_BITS, workers, &s->g1, err);
 
-    a->ret = fixed_base_g1_create(blst_p1_affine_generator(), FIXED_BASE_G1_BITS, NULL, &s->g1,
-                                  &a->err);
-    if (a->ret == 0)
-        a->ret = fixed_base_g2_create(blst_p2_affine_generator(), FIXED_BASE_G2_BITS, NULL, &s->g2,
-                                      &a->err);
-    return NULL;
+    if (ret == 0)
+        ret = fixed_base_g2_create(blst_p2_affine_generator(), FIXED_BASE_G2_BITS, workers, &s->g2,
+                                   err);
+    return ret;
 }
 
 static int make_room(struct setup *s, size_t piece, struct errmsg *err)
 {
     s->piece = piece;
-    s->scalars = malloc(piece * sizeof(*s->scalars));
-    s->points = malloc(piece * sizeof(g2_affine_t));
-    s->bytes[0] = malloc(piece * G2_BYTES);
-    s->bytes[1] = malloc(piece * G2_BYTES);
+    s->scalars = memory_alloc(piece, sizeof(*s->scalars));
+    s->points = memory_alloc(piece, sizeof(g2_affine_t));
+    s->bytes[0] = memory_alloc(piece, G2_BYTES);
+    s->bytes[1] = memory_alloc(piece, G2_BYTES);
     if (!s->scalars || !s->points || !s->bytes[0] || !s->bytes[1])
         return errmsg_set(err, -ENOMEM, "setup: no memory for pieces of %zu points", piece);
     return 0;
 }
 
-/* All that comes before the file. The circuit is synthesised by this thread alone, so tables are made meanwhile. */
+/* All that comes before the file. */
 static int make_points(struct setup *s, struct errmsg *err)
 {
-    aside_start(&s->tables, make_tables, s);
     int ret = evaluate_circuit(s, err);
 
     if (ret == 0)
@@ -213,7 +214,7 @@ static int make_points(struct setup *s, struct errmsg *err)
     if (ret == 0)
         ret = make_room(s, PIECE, err);
     if (ret == 0)
-        ret = aside_end(&s->tables, err);
+        ret = make_tables(s, err);
     if (ret == 0)
         ret = secrets_key(&s->secrets, s->qap->w, s->qap->n_inputs, &s->vk, err);
     return ret;
@@ -263,19 +264,35 @@ struct section {
     const fr_t *scalars;
 };
 
-/* tau^i (tau^m - 1) / delta for `n` of i from `first`. */
+/* Scalars of h: tau^i (tau^m - 1) / delta for `len` of i from `first`. */
+struct powers {
+    const fr_t *tau;
+    fr_t scale; /* (tau^m - 1) / delta */
+    size_t first, len;
+    fr_t *out;
+};
+
+static void powers_step(void *ctx, size_t item, unsigned thread)
+{
+    const struct powers *p = ctx;
+    size_t i = item * STEP, end = min_size(p->len, i + STEP);
+    fr_t power = fr_power(p->tau, p->first + i);
+
+    (void)thread;
+    fr_mul(&power, &power, &p->scale);
+    for (; i < end; i++) {
+        p->out[i] = power;
+        fr_mul(&power, &power, p->tau);
+    }
+}
+
 static void h_scalars(const struct setup *s, size_t first, size_t n, fr_t *out)
 {
-    const fr_t *tau = &s->secrets.tau;
-    fr_t power = fr_power(tau, first), scale;
+    struct powers p = {.tau = &s->secrets.tau, .first = first, .len = n, .out = out};
 
-    fr_inverse(&scale, &s->secrets.delta);
-    fr_mul(&scale, &scale, &s->qap->vanishing);
-    fr_mul(&power, &power, &scale);
-    for (size_t i = 0; i < n; i++) {
-        out[i] = power;
-        fr_mul(&power, &power, tau);
-    }
+    fr_inverse(&p.scale, &s->secrets.delta);
+    fr_mul(&p.scale, &p.scale, &s->qap->vanishing);
+    workers_run(s->opt->workers, (n + STEP - 1) / STEP, powers_step, &p);
 }
 
 struct encoding {
@@ -290,10 +307,10 @@ static void encode_step(void *ctx, size_t item, unsigned thread)
     const struct encoding *e = ctx;
     const g1_affine_t *g1 = e->s->points;
     const g2_affine_t *g2 = e->s->points;
-    size_t end = min_size(e->len, (item + 1) * ENCODE_STEP);
+    size_t end = min_size(e->len, (item + 1) * STEP);
 
     (void)thread;
-    for (size_t i = item * ENCODE_STEP; i < end; i++) {
+    for (size_t i = item * STEP; i < end; i++) {
         if (e->g2)
             g2_encode(e->to + i * G2_BYTES, &g2[i]);
         else
@@ -364,7 +381,7 @@ static int write_piece(struct setup *s, const struct section *section, size_t fi
     int ret = get_piece(s, section, first, n, err);
     if (ret < 0)
         return ret;
-    workers_run(s->opt->workers, (n + ENCODE_STEP - 1) / ENCODE_STEP, encode_step, &e);
+    workers_run(s->opt->workers, (n + STEP - 1) / STEP, encode_step, &e);
     ret = aside_end(&s->writing, err); /* of the piece before */
     if (ret < 0)
         return ret;
@@ -553,7 +570,6 @@ static int write_files(struct setup *s, const struct names *n, struct errmsg *er
 
 static void setup_fini(struct setup *s)
 {
-    aside_end(&s->tables, NULL);
     qap_destroy(s->qap);
     vk_fini(&s->vk);
     fixed_base_destroy(s->g1);

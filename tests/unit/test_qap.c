@@ -151,6 +151,50 @@ START_TEST(qap__lagrange_values_of_a_full_domain_sum_to_one)
 }
 END_TEST
 
+static struct qap *qap_of(const struct sector_size *size, const fr_t *tau, struct workers *workers)
+{
+    struct porep_counts counts;
+    struct qap *q = NULL;
+
+    porep_counts(size, &counts);
+    ck_assert_int_eq(qap_create(&counts, tau, workers, &q, NULL), 0);
+    return q;
+}
+
+static void expect_same(const struct qap *x, const struct qap *y)
+{
+    const size_t bytes = ((size_t)x->n_inputs + x->n_aux) * sizeof(fr_t);
+
+    ck_assert(memcmp(x->u, y->u, bytes) == 0);
+    ck_assert(memcmp(x->v, y->v, bytes) == 0);
+    ck_assert(memcmp(x->w, y->w, bytes) == 0);
+}
+
+START_TEST(qap_take_circuit__equals_the_gadgets)
+{
+    const struct sector_size *size = sector_size_by_name("2KiB");
+    const struct circuit *circuit;
+    struct workers *workers = NULL;
+    struct random rng = {7};
+    const fr_t tau = random_fr(&rng);
+    struct qap *expected = qap_of(size, &tau, NULL);
+    const struct cs_sink sink = qap_sink(expected);
+
+    ck_assert_int_eq(porep_synthesize_blank(size, &sink, NULL), 0);
+    ck_assert_int_eq(circuit_of_size(size, &circuit, NULL), 0);
+    ck_assert_int_eq(workers_create(3, &workers, NULL), 0);
+    struct workers *const either[] = {NULL, workers};
+    for (size_t i = 0; i < ARRAY_LEN(either); i++) {
+        struct qap *q = qap_of(size, &tau, either[i]);
+        ck_assert_int_eq(qap_take_circuit(q, circuit, either[i], NULL), 0);
+        expect_same(q, expected);
+        qap_destroy(q);
+    }
+    qap_destroy(expected);
+    workers_destroy(workers);
+}
+END_TEST
+
 START_TEST(qap_create__refuses_what_has_no_domain)
 {
     struct porep_counts counts = {.inputs = 1, .aux = 1, .rows = 9, .log2_domain = 3};
@@ -172,8 +216,10 @@ int main(void)
     Suite *s = suite_create("qap");
     TCase *tc = tcase_create("qap");
 
+    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, qap__equals_interpolation_row_by_row, 0, 20);
     tcase_add_test(tc, qap__lagrange_values_of_a_full_domain_sum_to_one);
+    tcase_add_test(tc, qap_take_circuit__equals_the_gadgets);
     tcase_add_test(tc, qap_create__refuses_what_has_no_domain);
     suite_add_tcase(s, tc);
     return suite_run(s);
