@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The whole service where there is a GPU: documents of any size, each another sector, are copied into the mount one after another, every
+# proof is read back and verified; then `proofctl bench` over them. Without a GPU the CPUs prove.
+# Development parameters of the sizes ($SIZES, e.g. "32GiB") are made in $PARAMS unless they are there: for 32 GiB 47 GB of disk.
+# Usage: PARAMS=DIR SIZES=SIZE.. tests/gpu/service.sh C1...      BENCH=N: proofs of the bench [twice the documents]
+needs_params=no
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../system/lib.sh"
+[ $# -gt 0 ] || { sed -n 's/^# Usage: //p' "$0"; exit 2; }
+[ -z "${PARAMS:-}" ] || params=$PARAMS
+real_engine
+patience=20
+
+metric() { # name: the sum of its lines
+    awk -v n="$1" '$1 ~ "^" n "([{]|$)" { s += $NF } END { print s + 0 }' "$mnt/metrics"
+}
+
+loads() { [ "$(metric proofd_parameters)" -gt 0 ]; }
+
+gpus() {
+    local f
+    for f in "$mnt"/nodes/*/gpus "$mnt"/gpus/*/*; do
+        [ -f "$f" ] && echo "${f#"$mnt"/}: $(head -n 12 "$f" | paste -sd' ')"
+    done
+}
+
+for size in ${SIZES:-2KiB}; do
+    expect "parameters of $size" "$proofctl" setup --params "$params" "$size"
+done
+start
+expect "an engine with parameters" wait_for 60 loads
+
+began=$(date +%s%3N)
+i=0
+for c1; do
+    i=$((i + 1))
+    expect "document $i is taken" cp "$c1" "$jobs/sector$i"
+done
+i=0
+for c1; do
+    i=$((i + 1))
+    expect "document $i is proved" ends "sector$i" "done" 60
+    echo "sector$i: $(($(date +%s%3N) - began)) ms after the first cp began"
+    [ $i -gt 1 ] || gpus
+    expect "proof $i is valid" is_valid "$c1" "$jobs/sector$i.proof"
+done
+[ $# -eq 1 ] || refuse "the proof of another document" is_valid "$1" "$jobs/sector$i.proof"
+for name in jobs_failed jobs_refused partitions_failed partitions_returned proofs_unwritten store_set_aside; do
+    case $name in *_unwritten | *_aside) ;; *) name=${name}_total ;; esac
+    same "$name" "$(metric "proofd_$name")" 0
+done
+cat "$mnt/status"
+remove_all
+
+files=()
+for c1; do files+=(--c1 "$c1"); done
+"$proofctl" bench --mount "$mnt" "${files[@]}" --count "${BENCH:-$((2 * $#))}" | tee "$work/bench"
+same "bench" "${PIPESTATUS[0]}" 0
+gpus
+for p in "$front" $(engine_pid); do
+    echo "$(cat "/proc/$p/comm"): $(awk '/^VmHWM|^VmRSS|^HugetlbPages/ { print $1, $2 / 1000, "MB" }' "/proc/$p/status" | paste -sd' ')"
+done
+expect "stops in good order" stop
+[ $# -gt 1 ] || skip "a proof of another document is refused" "one document given"
+finish
