@@ -554,12 +554,18 @@ static void run_set_ending(struct jobs *jobs, struct run *run, enum job_state st
     free(failure);
 }
 
-static int run_end_if_complete(struct jobs *jobs, struct run *run)
+/* Without lock: how many partitions are done. */
+static uint32_t run_done(struct jobs *jobs, const struct run *run)
 {
     pthread_mutex_lock(&jobs->lock);
-    bool complete = run->done == run->partitions;
+    uint32_t done = run->done;
     pthread_mutex_unlock(&jobs->lock);
-    if (!complete)
+    return done;
+}
+
+static int run_end_if_complete(struct jobs *jobs, struct run *run)
+{
+    if (run_done(jobs, run) < run->partitions)
         return 0;
     run_set_ending(jobs, run, JOB_DONE, NULL);
     return run_end(jobs, run);
@@ -614,11 +620,11 @@ static void run_load(struct jobs *jobs, struct job *job, uint64_t source)
         run->journal_bytes = bytes;
     else if (bytes > 0)
         run->journal_stale = true;
-    if (source && run->done < run->partitions) {
-        uint32_t had = run->done;
+    uint32_t had = run_done(jobs, run);
+    if (source && had < run->partitions) {
         journal_load(jobs, run, source, job, &params);
-        run->journal_stale |= run->done > had;
         pthread_mutex_lock(&jobs->lock); /* `disk` keeps changes away, not those who look */
+        run->journal_stale |= run->done > had;
         if (run->done == run->partitions)
             job->same_as = source;
         pthread_mutex_unlock(&jobs->lock);
@@ -758,6 +764,7 @@ static struct job *take_next(struct jobs *jobs, int node, uint32_t refused,
     work->priority = turn.priority;
     work->turn = turn.turn;
     work->partition = first_waiting(run);
+    assert(work->partition < run->partitions);
     *checked = run->checked;
     slot_take(jobs, run, work->partition, node);
     job_get(run->members);
@@ -978,6 +985,8 @@ static void hold_results(struct settling *st, struct proof_result *results, size
         struct run *run = NULL;
         struct slot *slot = slot_back(st->jobs, r->job, r->partition, &run);
         r->ret = slot ? slot_hold(run, slot, r->proof, &r->report) : 0;
+        if (run) /* nobody may take what is being journalled, and it may have been the last that waited */
+            run_reorder(st->jobs, run);
         places[i] = slot && r->ret == 0 ? settling_find(st, run) : SIZE_MAX;
     }
 }
@@ -1046,11 +1055,12 @@ void jobs_partition_failed(struct jobs *jobs, uint64_t id, uint32_t partition, i
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
     struct slot *slot = slot_back(jobs, id, partition, &run);
+    bool open = slot && slot->state == SLOT_WAITING; /* from here on another engine may take it */
     if (run)
         run_refresh(jobs, run);
     pthread_mutex_unlock(&jobs->lock);
     /* Without memory for a word the partition is simply tried again. */
-    if (run && slot && slot->state == SLOT_WAITING && failure) {
+    if (run && open && failure) {
         run_set_ending(jobs, run, JOB_FAILED, failure);
         failure = NULL;
         run_end(jobs, run);

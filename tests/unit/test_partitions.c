@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/jobs.h"
+#include "daemon/store_os.h"
 #include "tests/lib/disk_model.h"
 #include "tests/lib/fake_c1.h"
 #include "tests/lib/job_store.h"
@@ -617,6 +619,65 @@ START_TEST(jobs_partitions_done__of_many_jobs_at_once)
 }
 END_TEST
 
+static struct {
+    pthread_t thread;
+    bool wanted, joined;
+    int ret;
+} taker;
+
+static void *take_one(void *arg)
+{
+    struct partition_work work;
+
+    (void)arg;
+    taker.ret = jobs_take_partition(js->jobs, 1, &work);
+    return NULL;
+}
+
+static int fsync_while_one_takes(int fd)
+{
+    struct timespec until;
+
+    if (taker.wanted) {
+        taker.wanted = false;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 2; /* a tick that is just due would wait for this sync */
+        ck_assert_int_eq(pthread_create(&taker.thread, NULL, take_one, NULL), 0);
+        taker.joined = pthread_timedjoin_np(taker.thread, NULL, &until) == 0;
+    }
+    return store_os_real.fsync(fd);
+}
+
+/* An engine still has a partition of a job that was removed. Its result is of use for a new job of the same content, where this was
+ * the last partition that waited: while it is written down there is nothing to be given out. */
+START_TEST(jobs_partition_done__nobody_takes_what_is_being_written_down)
+{
+    struct partition_work all[FAKE_PARTITIONS], old = {0};
+    struct store_os os = store_os_real;
+
+    submit("a", 1);
+    for (uint32_t i = 0; i < FAKE_PARTITIONS; i++)
+        old = take();
+    jobs_remove(js->jobs, old.job);
+    submit("b", 1);
+    for (uint32_t i = 0; i < FAKE_PARTITIONS - 1; i++)
+        all[i] = take();
+    os.fsync = fsync_while_one_takes;
+    store_os = &os;
+    taker.wanted = true;
+    ck_assert_int_eq(finish(old, 7), 0);
+    ck_assert(!taker.wanted);
+    if (!taker.joined)
+        pthread_join(taker.thread, NULL);
+    store_os = &store_os_real;
+    ck_assert_int_eq(taker.ret, -EAGAIN);
+    ck_assert_uint_eq(partitions_done("b"), 1);
+    for (uint32_t i = 0; i < FAKE_PARTITIONS - 1; i++)
+        ck_assert_int_eq(finish(all[i], 7), 0);
+    check_proof("b", 7);
+}
+END_TEST
+
 START_TEST(jobs_partition_done__waits_in_memory_for_a_full_disk)
 {
     start_recording();
@@ -812,9 +873,17 @@ static void *user_lives(void *arg)
     return NULL;
 }
 
+/* As on a disk, so that much goes on while one waits for it. */
+static int fsync_takes_time(int fd)
+{
+    usleep((useconds_t)random() % 400);
+    return store_os_real.fsync(fd);
+}
+
 /* Nothing is left in the queue or in an engine, and the disk says the same as the table. */
 START_TEST(jobs__many_threads_do_everything_at_once)
 {
+    struct store_os os = store_os_real;
     static struct user users[THREADS];
     struct job_info before[32], after[32];
     struct jobs_totals totals;
@@ -822,12 +891,15 @@ START_TEST(jobs__many_threads_do_everything_at_once)
 
     js->opt.changed = NULL;
     job_store_reopen(js);
+    os.fsync = fsync_takes_time;
+    store_os = &os;
     for (int i = 0; i < THREADS; i++) {
         users[i] = (struct user){.state = 0x9e3779b97f4a7c15u * (uint64_t)(i + 1)};
         pthread_create(&users[i].thread, NULL, user_lives, &users[i]);
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(users[i].thread, NULL);
+    store_os = &store_os_real;
     js_prove_all(js);
     jobs_totals(js->jobs, &totals);
     ck_assert_uint_gt(totals.done_ever, 0);
@@ -882,6 +954,7 @@ int main(void)
     tcase_add_test(tc, jobs__followers_fail_with_the_first);
     tcase_add_test(tc, jobs__sharing_survives_a_restart);
     tcase_add_test(tc, jobs_partitions_done__of_many_jobs_at_once);
+    tcase_add_test(tc, jobs_partition_done__nobody_takes_what_is_being_written_down);
     tcase_add_test(tc, jobs_partition_done__waits_in_memory_for_a_full_disk);
     tcase_add_test(tc, jobs_tick__does_what_the_disk_refused);
     tcase_add_test(tc, jobs_open__ends_what_had_all_its_partitions);
