@@ -405,14 +405,19 @@ int accept_renamed(struct jobs *jobs, struct job *job, const char *name)
 {
     pthread_mutex_lock(&jobs->lock);
     int ret = job->gone ? -ENOENT : renamed_verdict(job);
-    bool open = job->spool && !job->spool->settled;
     tell(jobs, job);
     pthread_mutex_unlock(&jobs->lock);
     if (ret == 0)
         ret = accept_as(jobs, job, name);
-    if (ret == 0 && !open)
+    if (ret < 0)
+        return ret;
+    /* Not before: until it is accepted somebody may open it for writing. */
+    pthread_mutex_lock(&jobs->lock);
+    bool open = job->spool && !job->spool->settled;
+    pthread_mutex_unlock(&jobs->lock);
+    if (!open)
         enqueue(jobs, job);
-    return ret;
+    return 0;
 }
 
 /* ---- entering the queue ---- */

@@ -564,6 +564,43 @@ START_TEST(jobs_rename__while_it_is_open_waits_for_the_writer)
 }
 END_TEST
 
+static uint64_t to_open; /* a job, when its record is put */
+static struct upload *opened;
+
+static int renameat_meanwhile_opened(int from_dir, const char *from, int to_dir, const char *to)
+{
+    uint64_t id = strcmp(to, "job") == 0 ? to_open : 0;
+
+    if (id) {
+        to_open = 0;
+        ck_assert_int_eq(upload_open(js->jobs, id, &opened), 0);
+    }
+    return store_os_real.renameat(from_dir, from, to_dir, to);
+}
+
+/* By name it was opened before, the request comes after it. */
+START_TEST(jobs_rename__waits_for_a_writer_who_opens_it_meanwhile)
+{
+    struct store_os os = store_os_real;
+
+    ck_assert_int_eq(js_copy(js, ".a", "2KiB-sealed", SIZE_MAX), 0);
+    to_open = js_find(js, ".a").id;
+    os.renameat = renameat_meanwhile_opened;
+    store_os = &os;
+    ck_assert_int_eq(jobs_rename(js->jobs, to_open, "a"), 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_RECEIVING);
+    js_write(opened, bytes, 10, 0); /* takes the acceptance back */
+    ck_assert_int_eq(js_find(js, "a").accepted_ns, 0);
+    ck_assert_uint_eq(js_prove_all(js), 0);
+    upload_close(opened, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+    js_prove_all(js);
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    ck_assert_int_eq(state_after_kill("a"), JOB_DONE);
+    store_os = &store_os_real;
+}
+END_TEST
+
 START_TEST(jobs_rename__a_bad_file_keeps_its_temporary_name)
 {
     ck_assert_int_eq(js_copy(js, ".a", "2KiB-sealed", 1000), 0);
@@ -1038,6 +1075,7 @@ int main(void)
     tcase_add_test(tc, upload__a_temporary_name_takes_anything_and_becomes_no_job);
     tcase_add_test(tc, jobs_rename__from_a_temporary_name_submits);
     tcase_add_test(tc, jobs_rename__while_it_is_open_waits_for_the_writer);
+    tcase_add_test(tc, jobs_rename__waits_for_a_writer_who_opens_it_meanwhile);
     tcase_add_test(tc, jobs_rename__a_bad_file_keeps_its_temporary_name);
     tcase_add_test(tc, jobs_rename__reads_no_document);
     tcase_add_test(tc, jobs_rename__of_what_nobody_has_judged);
