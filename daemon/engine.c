@@ -124,6 +124,8 @@ static void say_status(struct engine *e)
         for (uint32_t i = 0; i < st->provers_len; i++)
             st->provers[i].gpu = e->gpu_numbers[i];
     }
+    for (size_t i = 0; pipeline && sector_sizes[i].name; i++)
+        ground_params(e->ground, &sector_sizes[i], &st->params[i]);
     params_describe(e->params, m.status.params, sizeof(m.status.params));
     atomic_store(&e->status_at, now_ms());
     say(&m);
@@ -214,6 +216,23 @@ static int prepare_ground(void *ctx, const struct link_work *work, const struct 
     return ground_prepare(e->ground, size, ms, err);
 }
 
+/* What the front asked for by name. */
+static void do_chore(void *ctx, const struct sector_size *size, bool evict, uint32_t waiting)
+{
+    struct engine *e = ctx;
+    struct link_message m = {.type = LINK_PARAMS_DONE};
+    struct errmsg err = {""};
+
+    e->preparing = (struct link_work){.job = 0}; /* nobody's */
+    int ret = evict ? ground_evict(e->ground, size, waiting, &err)
+                    : ground_load(e->ground, size, waiting, &err);
+    say_status(e); /* first: who hears the end of it sees what there is now */
+    m.params_done = (struct link_params_done){
+        .asked = {.size = (uint32_t)(size - sector_sizes), .evict = evict}, .code = ret};
+    snprintf(m.params_done.text, sizeof(m.params_done.text), "%.255s", ret < 0 ? err.text : "");
+    say(&m);
+}
+
 /* ---- the reader ---- */
 
 static size_t find_backend(const struct engine *e, int32_t gpu)
@@ -293,6 +312,10 @@ static bool serve_message(struct engine *e)
         return true;
     case LINK_SET_ASIDE:
         set_aside(e, m.set_aside.gpu);
+        return true;
+    case LINK_PARAMS:
+        if (atomic_load(&e->pipeline))
+            pipeline_ask(atomic_load(&e->pipeline), &sector_sizes[m.params.size], m.params.evict);
         return true;
     case LINK_LOG_LEVELS:
         log_set_levels(m.log_levels.levels);
@@ -526,6 +549,7 @@ static int make_pipeline(struct engine *e, struct errmsg *err)
                                          .flight = &e->flight,
                                          .ground = get_ground,
                                          .prepare = prepare_ground,
+                                         .chore = do_chore,
                                          .stage = say_stage,
                                          .done = say_done,
                                          .failed = say_failed,

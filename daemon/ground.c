@@ -30,6 +30,12 @@ struct ground {
     struct slots *slots;
     struct plan plan;
     uint64_t params_bytes;
+    struct on_devices {
+        uint64_t bytes;
+        uint32_t have, streamed; /* bits of backends */
+    } on_devices[GROUND_SIZES];
+    const struct sector_size *key_of; /* NULL: there is no key */
+    enum srs_trust key_trust;
     /* The pipeline's thread's alone: */
     bool ready;
     const struct sector_size *size; /* that it is ready for; NULL: the test kind */
@@ -236,12 +242,21 @@ static int lay_out(struct ground *g, const struct plan *plan, struct errmsg *err
 
 /* ---- parameters ---- */
 
+static void show_key(struct ground *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->key_of = g->key ? g->key->size : NULL;
+    g->key_trust = g->key ? g->key->trust : SRS_UNCHECKED;
+    pthread_mutex_unlock(&g->lock);
+}
+
 static void drop_key(struct ground *g)
 {
     if (g->key)
         vk_fini(&g->key->vk);
     free(g->key);
     g->key = NULL;
+    show_key(g);
 }
 
 /* A simulated device proves with nothing; the check needs the key. */
@@ -262,6 +277,7 @@ static int get_key(struct ground *g, const struct sector_size *size, struct errm
     }
     g->key->trust = insecure ? SRS_INSECURE : SRS_CHECKED;
     g->srs = g->key;
+    show_key(g);
     return 0;
 }
 
@@ -295,6 +311,26 @@ static bool keeps_points(const struct ground *g)
     return keeps;
 }
 
+/* They keep one set at a time: that of `size`, or another. */
+static void look_at_devices(struct ground *g, const struct sector_size *size)
+{
+    struct on_devices now = {0};
+
+    for (size_t i = 0; i < g->opt.backends_len && g->srs; i++) {
+        const struct backend *be = g->opt.backends[i];
+        bool streamed = false;
+        uint64_t bytes = be->ops->holds ? be->ops->holds(be, g->srs, &streamed) : 0;
+        if (bytes > now.bytes)
+            now.bytes = bytes;
+        now.have |= (uint32_t)(bytes > 0) << i;
+        now.streamed |= (uint32_t)(bytes > 0 && streamed) << i;
+    }
+    pthread_mutex_lock(&g->lock);
+    memset(g->on_devices, 0, sizeof(g->on_devices));
+    g->on_devices[size - sector_sizes] = now;
+    pthread_mutex_unlock(&g->lock);
+}
+
 static int prepare_devices(struct ground *g, const struct sector_size *size, double *ms,
                            struct errmsg *err)
 {
@@ -309,6 +345,7 @@ static int prepare_devices(struct ground *g, const struct sector_size *size, dou
     }
     if (ret == 0 && keeps_points(g))
         params_drop_points(g->opt.params, size);
+    look_at_devices(g, size);
     return ret;
 }
 
@@ -330,6 +367,8 @@ bool ground_get(struct ground *g, const struct sector_size *size, struct pipelin
 {
     if (!g->ready || g->size != size)
         return false;
+    if (size && !g->opt.sim)
+        params_touch(g->opt.params, size);
     *out = (struct pipeline_ground){.srs = g->srs, .slots = g->slots, .circuit = g->circuit};
     return true;
 }
@@ -362,7 +401,94 @@ int ground_prepare(struct ground *g, const struct sector_size *size, double *ms,
     return 0;
 }
 
+/* ---- asked for by name ---- */
+
+static const struct sector_size *first_of(uint32_t sizes)
+{
+    const struct sector_size *size = sector_sizes;
+
+    while (size->name && !(sizes >> (size - sector_sizes) & 1))
+        size++;
+    return size->name ? size : NULL;
+}
+
+static uint32_t bit_of(const struct sector_size *size)
+{
+    return UINT32_C(1) << (size - sector_sizes);
+}
+
+/* Devices have room for one set of parameters, and a key of a simulated one is one of them. */
+int ground_load(struct ground *g, const struct sector_size *size, uint32_t waiting,
+                struct errmsg *err)
+{
+    const struct sector_size *other = first_of(waiting & ~bit_of(size));
+    double ms = 0;
+
+    if (g->ready && g->size == size)
+        return 0;
+    if (other && keeps_points(g))
+        return errmsg_set(err, -EBUSY, "partitions wait that need the parameters of %s",
+                          other->name);
+    return ground_prepare(g, size, &ms, err);
+}
+
+static void evict_from_devices(struct ground *g, const struct sector_size *size)
+{
+    for (size_t i = 0; i < g->opt.backends_len; i++) {
+        struct backend *be = g->opt.backends[i];
+        if (be->ops->evict && g->srs && g->srs->size == size)
+            be->ops->evict(be, g->srs);
+    }
+    pthread_mutex_lock(&g->lock);
+    g->on_devices[size - sector_sizes] = (struct on_devices){0};
+    pthread_mutex_unlock(&g->lock);
+}
+
+int ground_evict(struct ground *g, const struct sector_size *size, uint32_t waiting,
+                 struct errmsg *err)
+{
+    if (waiting & bit_of(size))
+        return errmsg_set(err, -EBUSY, "partitions wait that need them");
+    evict_from_devices(g, size);
+    if (g->size == size) {
+        g->ready = false;
+        g->size = NULL;
+        pthread_mutex_lock(&g->lock);
+        g->params_bytes = 0;
+        pthread_mutex_unlock(&g->lock);
+    }
+    if (g->srs && g->srs->size == size)
+        g->srs = NULL;
+    if (g->key && g->key->size == size)
+        drop_key(g);
+    params_evict(g->opt.params, size);
+    return 0;
+}
+
 /* ---- the outside ---- */
+
+void ground_params(struct ground *g, const struct sector_size *size, struct node_params *out)
+{
+    struct params_look look;
+
+    params_look(g->opt.params, size, &look);
+    *out = (struct node_params){.held = look.held,
+                                .trust = look.trust,
+                                .loading = look.loading,
+                                .percent = look.percent,
+                                .host_bytes = look.bytes,
+                                .used_ms = look.used_ms};
+    pthread_mutex_lock(&g->lock);
+    const struct on_devices *d = &g->on_devices[size - sector_sizes];
+    out->device_bytes = d->bytes;
+    out->devices = d->have;
+    out->streamed = d->streamed;
+    if (g->key_of == size) {
+        out->held = true;
+        out->trust = g->key_trust;
+    }
+    pthread_mutex_unlock(&g->lock);
+}
 
 void ground_needs(const struct ground *g, struct ground_needs *out)
 {

@@ -3,7 +3,7 @@
  * circuit at a time. The arena is mapped when the engine starts, for the largest circuit that there are parameters for, so that an
  * engine that works maps nothing; only a circuit that needs more makes it map anew, when nothing is in flight.
  *
- * ground_get and ground_prepare belong to the pipeline's thread, the others to any.
+ * ground_get, ground_prepare, ground_load and ground_evict belong to the pipeline's thread, the others to any.
  */
 #ifndef DAEMON_GROUND_H
 #define DAEMON_GROUND_H
@@ -41,6 +41,16 @@ void ground_destroy(struct ground *g);
 bool ground_get(struct ground *g, const struct sector_size *size, struct pipeline_ground *out);
 int ground_prepare(struct ground *g, const struct sector_size *size, double *ms,
                    struct errmsg *err);
+
+/* Parameters where provers want them, before a partition needs them; nothing is in flight. `waiting`: bits of sector_sizes that
+ * partitions wait with, whose parameters stay where they are. -EBUSY (err names one) when they would have to go; or as ground_prepare. */
+int ground_load(struct ground *g, const struct sector_size *size, uint32_t waiting,
+                struct errmsg *err);
+/* Gives up what there is of them on host and devices. -EBUSY when partitions wait with them. */
+int ground_evict(struct ground *g, const struct sector_size *size, uint32_t waiting,
+                 struct errmsg *err);
+/* What there is of them. Any thread. */
+void ground_params(struct ground *g, const struct sector_size *size, struct node_params *out);
 
 /* How many partitions may be here at a time. */
 uint32_t ground_permits(const struct ground *g);

@@ -23,6 +23,7 @@ static size_t message_bytes(uint32_t type)
         [LINK_STAGE] = sizeof(struct link_stage),   [LINK_WRONG] = sizeof(struct link_wrong),
         [LINK_DONE] = sizeof(struct link_done),     [LINK_FAILED] = sizeof(struct link_failed),
         [LINK_STATUS] = sizeof(struct link_status), [LINK_LOG_LEVELS] = sizeof(struct link_log_levels),
+        [LINK_PARAMS] = sizeof(struct link_params), [LINK_PARAMS_DONE] = sizeof(struct link_params_done),
         [LINK_STOP] = 0,
     };
 
@@ -174,8 +175,28 @@ static bool check_memory(const struct node_memory *m)
            m->shape.witnesses <= SLOTS_MAX && m->shape.evaluations <= SLOTS_MAX;
 }
 
+static bool check_params(const struct node_params *p)
+{
+    return is_bool(&p->held) && is_bool(&p->loading) && p->trust < SRS_TRUSTS && p->percent <= 100 &&
+           p->host_bytes <= BYTES_MAX && p->device_bytes <= BYTES_MAX && p->used_ms >= -1;
+}
+
+static bool check_asked(const struct link_params *p)
+{
+    return p->size < LINK_SIZES && p->evict <= 1;
+}
+
+static bool check_params_done(struct link_params_done *d)
+{
+    clean_text(d->text, sizeof(d->text));
+    return check_asked(&d->asked) && d->code <= 0 && d->code >= -ERRNO_MAX;
+}
+
 static bool check_status(struct link_status *st)
 {
+    for (int i = 0; i < NODE_SIZES; i++)
+        if (!check_params(&st->node.params[i]))
+            return false;
     if (st->node.provers_len > NODE_PROVERS_MAX || !check_memory(&st->node.memory))
         return false;
     for (uint32_t i = 0; i < st->node.provers_len; i++) {
@@ -209,6 +230,10 @@ static bool check_contents(struct link_message *m)
         return check_status(&m->status);
     case LINK_LOG_LEVELS:
         return log_levels_are_valid(m->log_levels.levels);
+    case LINK_PARAMS:
+        return check_asked(&m->params);
+    case LINK_PARAMS_DONE:
+        return check_params_done(&m->params_done);
     default:
         return true;
     }

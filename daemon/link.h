@@ -28,6 +28,8 @@ enum link_type {
     LINK_WRONG,     /* engine: its proof did not verify */
     LINK_STATUS,    /* engine: what it holds, about once a second and at changes */
     LINK_LOG_LEVELS, /* front: log from here on at these levels */
+    LINK_PARAMS,     /* front: load a circuit's parameters, or give them up */
+    LINK_PARAMS_DONE, /* engine: what became of that */
     LINK_STOP       /* front: give back what is in flight, then exit */
 };
 
@@ -108,6 +110,17 @@ struct link_log_levels {
     uint32_t levels; /* LOG_LEVELS */
 };
 
+struct link_params {
+    uint32_t size; /* of sector_sizes */
+    uint32_t evict; /* 1; 0: load */
+};
+
+struct link_params_done {
+    struct link_params asked;
+    int32_t code; /* 0, or a negative errno: -EBUSY, partitions need them or the room that they would take */
+    char text[256];
+};
+
 struct link_message {
     uint32_t type;
     union {
@@ -123,6 +136,8 @@ struct link_message {
         struct link_wrong wrong;
         struct link_status status;
         struct link_log_levels log_levels;
+        struct link_params params;
+        struct link_params_done params_done;
     };
 };
 

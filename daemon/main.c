@@ -23,6 +23,7 @@
 #include "daemon/jobs.h"
 #include "daemon/node_files.h"
 #include "daemon/notify.h"
+#include "daemon/params_files.h"
 #include "daemon/params_watch.h"
 #include "daemon/paths.h"
 #include "daemon/sched.h"
@@ -59,6 +60,7 @@ struct service {
     int node_ids[NODES_MAX];
     struct history *history;
     struct node_files *node_files;
+    struct params_files *params_files;
 
     int signals;
     int lost_fd; /* an eventfd: the spawner is dead */
@@ -432,29 +434,39 @@ static int make_node_files(struct service *sv, struct errmsg *err)
     ret = history_create(sv->sched, sv->nodes->len, &sv->history);
     if (ret == 0)
         ret = node_files_create(sv->nodes, simulated, sv->sched, sv->history, &sv->node_files);
+    if (ret == 0)
+        ret = params_files_create(sv->sched, sv->nodes->len, sv->params, &sv->params_files);
     return ret < 0 ? errmsg_set(err, ret, "no memory") : 0;
 }
 
 static int make_tree(struct service *sv, struct errmsg *err)
 {
     const struct tree_file own[] = {
-        {"status", 0444, render_status, NULL, sv},
-        {"metrics", 0444, render_metrics, NULL, sv},
-        {"log_level", 0644, render_log_level, write_log_level, sv},
+        {"status", 0444, render_status, NULL, sv, NULL},
+        {"metrics", 0444, render_metrics, NULL, sv, NULL},
+        {"log_level", 0644, render_log_level, write_log_level, sv, NULL},
     };
-    size_t nodes_len;
+    size_t nodes_len, params_len, len = ARRAY_LEN(own);
     const struct node_file *nodes = node_files_list(sv->node_files, &nodes_len);
-    struct tree_file *files = calloc(ARRAY_LEN(own) + nodes_len, sizeof(*files));
+    const struct params_file *params = params_files_list(sv->params_files, &params_len);
+    struct tree_file *files = calloc(len + nodes_len + params_len, sizeof(*files));
 
     if (!files)
         return errmsg_set(err, -ENOMEM, "no memory");
     memcpy(files, own, sizeof(own));
     for (size_t i = 0; i < nodes_len; i++)
-        files[ARRAY_LEN(own) + i] = (struct tree_file){
+        files[len++] = (struct tree_file){
             .path = nodes[i].path, .mode = 0444, .render = nodes[i].render, .ctx = nodes[i].ctx};
+    for (size_t i = 0; i < params_len; i++)
+        files[len++] = (struct tree_file){.path = params[i].path,
+                                          .mode = 0644,
+                                          .render = params[i].render,
+                                          .write = params[i].write,
+                                          .ctx = params[i].ctx,
+                                          .present = params[i].present};
     const struct tree_options opt = {.jobs = sv->jobs,
                                      .files = files,
-                                     .files_len = ARRAY_LEN(own) + nodes_len,
+                                     .files_len = len,
                                      .uid = getuid(),
                                      .gid = getgid(),
                                      .shared = sv->config.shared_group[0]};
@@ -633,6 +645,7 @@ static void take_down(struct service *sv)
     tree_destroy(sv->tree);
     jobs_close(sv->jobs);
     node_files_destroy(sv->node_files);
+    params_files_destroy(sv->params_files);
     history_destroy(sv->history);
     sched_destroy(sv->sched);
     nodes_destroy(sv->nodes);

@@ -34,9 +34,25 @@ struct node_prover {
     bool set_aside;               /* it has made too many wrong proofs */
 };
 
+#define NODE_SIZES 10 /* of sector_sizes */
+
+/* The parameters of one circuit. */
+struct node_params {
+    bool held;             /* at least their key */
+    bool loading;          /* so far: percent */
+    uint32_t percent;
+    uint32_t trust;        /* enum srs_trust */
+    uint64_t host_bytes;   /* of points in the engine's own memory */
+    uint64_t device_bytes; /* in that of each of: */
+    uint32_t devices;      /* bit i: prover i has them */
+    uint32_t streamed;     /* likewise, where the points come anew for each proof */
+    int64_t used_ms;       /* since they were used last; -1: never */
+};
+
 struct node_status {
     struct flight_counts flight;
     struct node_memory memory;
+    struct node_params params[NODE_SIZES]; /* as sector_sizes */
     uint32_t provers_len;
     struct node_prover provers[NODE_PROVERS_MAX];
 };

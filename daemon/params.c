@@ -26,9 +26,15 @@ struct params {
 
     pthread_mutex_t lock;
     /* guarded by lock: */
-    char loading[32]; /* a size; empty: none */
+    const struct sector_size *loading; /* NULL: none */
     unsigned percent;
     char text[256]; /* what is held */
+    struct shown {
+        bool held;
+        enum srs_trust trust;
+        uint64_t bytes;
+        double used_at;
+    } shown[SIZES]; /* the same, for each size */
 };
 
 /* ---- this machine ---- */
@@ -76,14 +82,39 @@ void params_destroy(struct params *p)
     free(p);
 }
 
-/* Keeps the text that others see in step with what is held. */
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static uint64_t bytes_of_points(const struct srs *srs)
+{
+    uint64_t g1 = srs->h_len + srs->l_len + srs->a_len + srs->b_len;
+
+    return srs_has_points(srs) ? g1 * sizeof(g1_affine_t) + srs->b_len * sizeof(g2_affine_t) : 0;
+}
+
+/* With lock. */
+static void show_held(struct shown *s, const struct srs *srs)
+{
+    s->held = srs != NULL;
+    s->trust = srs ? srs->trust : SRS_UNCHECKED;
+    s->bytes = srs ? bytes_of_points(srs) : 0;
+}
+
+/* Keeps what others see in step with what is held. */
 static void describe_held(struct params *p)
 {
     size_t used = 0;
 
     pthread_mutex_lock(&p->lock);
-    p->loading[0] = '\0';
+    p->loading = NULL;
     p->text[0] = '\0';
+    for (size_t i = 0; i < SIZES; i++)
+        show_held(&p->shown[i], p->held[i].srs);
     for (size_t i = 0; i < SIZES && used < sizeof(p->text); i++)
         if (p->held[i].srs)
             used += (size_t)snprintf(p->text + used, sizeof(p->text) - used, "%s%s (%s)",
@@ -115,11 +146,25 @@ static void show_progress(void *ctx, const char *stage, uint64_t done, uint64_t 
 void params_describe(struct params *p, char *out, size_t size)
 {
     pthread_mutex_lock(&p->lock);
-    if (p->loading[0])
-        snprintf(out, size, "%s%sloading %s %u%%", p->text, p->text[0] ? ", " : "", p->loading,
-                 p->percent);
+    if (p->loading)
+        snprintf(out, size, "%s%sloading %s %u%%", p->text, p->text[0] ? ", " : "",
+                 p->loading->name, p->percent);
     else
         snprintf(out, size, "%s", p->text);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void params_look(struct params *p, const struct sector_size *size, struct params_look *out)
+{
+    const struct shown *s = &p->shown[size - sector_sizes];
+
+    pthread_mutex_lock(&p->lock);
+    *out = (struct params_look){.held = s->held,
+                                .trust = s->trust,
+                                .bytes = s->bytes,
+                                .used_ms = s->held ? (int64_t)(now_ms() - s->used_at) : -1,
+                                .loading = p->loading == size,
+                                .percent = p->loading == size ? p->percent : 0};
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -170,14 +215,6 @@ static int make_room(struct params *p, const struct sector_size *size, struct er
     return 0;
 }
 
-static double now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 static int load(struct params *p, const struct sector_size *size, struct held *h,
                 struct errmsg *err)
 {
@@ -192,7 +229,7 @@ static int load(struct params *p, const struct sector_size *size, struct held *h
     if (ret < 0)
         return ret;
     pthread_mutex_lock(&p->lock);
-    snprintf(p->loading, sizeof(p->loading), "%s", size->name);
+    p->loading = size;
     pthread_mutex_unlock(&p->lock);
     show_percent(p, 0);
     do
@@ -221,28 +258,47 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
                  log_str("params", srs_trust_text(h->srs->trust)),
                  log_u64("ms", (uint64_t)*load_ms), log_str("file", h->srs->path));
     }
-    h->used = ++p->clock;
+    params_touch(p, size);
     *out = h->srs;
     return 0;
+}
+
+void params_touch(struct params *p, const struct sector_size *size)
+{
+    p->held[size - sector_sizes].used = ++p->clock;
+    pthread_mutex_lock(&p->lock);
+    p->shown[size - sector_sizes].used_at = now_ms();
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool params_evict(struct params *p, const struct sector_size *size)
+{
+    struct held *h = &p->held[size - sector_sizes];
+
+    if (!h->srs)
+        return false;
+    p->source->close(h->srs);
+    h->srs = NULL;
+    describe_held(p);
+    return true;
 }
 
 void params_drop_points(struct params *p, const struct sector_size *size)
 {
     struct held *h = &p->held[size - sector_sizes];
 
-    if (h->srs)
-        srs_drop_points(h->srs);
+    if (!h->srs)
+        return;
+    srs_drop_points(h->srs);
+    describe_held(p);
 }
 
 int params_get_again(struct params *p, const struct sector_size *size, const struct srs **out,
                      double *load_ms, struct errmsg *err)
 {
-    struct held *h = &p->held[size - sector_sizes];
+    const struct held *h = &p->held[size - sector_sizes];
 
-    if (h->srs && !srs_has_points(h->srs)) {
-        p->source->close(h->srs);
-        h->srs = NULL;
-        describe_held(p);
-    }
+    if (h->srs && !srs_has_points(h->srs))
+        params_evict(p, size);
     return params_get(p, size, out, load_ms, err);
 }

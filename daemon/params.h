@@ -2,8 +2,8 @@
  * The parameters that an engine holds: loaded when a partition first needs them, kept for each size,
  * thrown out, the longest unused first, when another size or a proof needs the memory.
  *
- * params_get belongs to the pipeline's thread; params_describe may be called from any thread, while
- * parameters are being loaded too.
+ * All but params_describe and params_look belongs to the pipeline's thread; these may be called from any thread, while parameters
+ * are being loaded too.
  */
 #ifndef DAEMON_PARAMS_H
 #define DAEMON_PARAMS_H
@@ -43,10 +43,26 @@ void params_destroy(struct params *p);
 int params_get(struct params *p, const struct sector_size *size, const struct srs **out,
                double *load_ms, struct errmsg *err);
 
+/* They are used now: for who was given them earlier. */
+void params_touch(struct params *p, const struct sector_size *size);
+
+/* Gives up what is held of a size. False when that is nothing. Ends what params_get gave. */
+bool params_evict(struct params *p, const struct sector_size *size);
+
 /* A device holds the points of these now; the key stays. The next params_get gives what is left, params_get_again all. */
 void params_drop_points(struct params *p, const struct sector_size *size);
 int params_get_again(struct params *p, const struct sector_size *size, const struct srs **out,
                      double *load_ms, struct errmsg *err);
+
+/* What is held of a size. Any thread. */
+struct params_look {
+    bool held, loading;
+    unsigned percent; /* that is loaded */
+    enum srs_trust trust;
+    uint64_t bytes;  /* of points */
+    int64_t used_ms; /* since they were used last; -1: they are not held */
+};
+void params_look(struct params *p, const struct sector_size *size, struct params_look *out);
 
 /* For people, empty when nothing is loaded: "2KiB (insecure development parameters)",
  * "loading 32GiB 43%". */

@@ -73,6 +73,13 @@ uint64_t params_watch_stamp(struct params_watch *w, const struct sector_size *si
     return hash > 1 ? hash : 2;
 }
 
+bool params_watch_is_there(struct params_watch *w, const struct sector_size *size)
+{
+    char path[4096];
+
+    return srs_find(size, w->dir, ".params", path, NULL) == 0;
+}
+
 static bool may_be_kept(const struct seen *s)
 {
     return s->ret == -EBADMSG || (s->ret == 0 && s->look.trust != SRS_UNCHECKED);

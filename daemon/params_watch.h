@@ -19,6 +19,9 @@ void params_watch_destroy(struct params_watch *w);
 int params_watch_look(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
                       struct errmsg *err);
 
+/* There is a file, whatever may be in it. */
+bool params_watch_is_there(struct params_watch *w, const struct sector_size *size);
+
 /* Another number whenever the file that would be loaded is another one: gone, come, written, linked, its marker too. */
 uint64_t params_watch_stamp(struct params_watch *w, const struct sector_size *size);
 

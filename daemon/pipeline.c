@@ -73,6 +73,8 @@ struct pipeline {
     bool stop;
     struct entry *entries;
     struct shared_document *documents; /* one more than entries: one is always without users */
+    uint32_t asked[2]; /* bits of sector_sizes: to be loaded, to be given up */
+    bool at_chore;
 };
 
 static int64_t now_us(void)
@@ -330,11 +332,61 @@ static void synthesize(struct pipeline *p, struct entry *e)
     wake_provers(p);
 }
 
+/* ---- chores: the same thread ---- */
+
+static struct entry *unread(struct pipeline *p)
+{
+    for (size_t i = 0; i < p->entries_len; i++)
+        if (p->entries[i].state == FLIGHT_WAITING && !p->entries[i].shared)
+            return &p->entries[i];
+    return NULL;
+}
+
+/* All that wait have been read. */
+static uint32_t waiting_sizes(const struct pipeline *p)
+{
+    uint32_t sizes = 0;
+
+    for (size_t i = 0; i < p->entries_len; i++) {
+        const struct entry *e = &p->entries[i];
+        const struct sector_size *size =
+            e->state == FLIGHT_WAITING ? document_size(e->shared->document) : NULL;
+        if (size)
+            sizes |= UINT32_C(1) << (size - sector_sizes);
+    }
+    return sizes;
+}
+
+/* As advance. Nothing new is synthesized until it is done: what is in flight ends soon. */
+static bool do_chore(struct pipeline *p)
+{
+    struct entry *e = unread(p);
+
+    if (e) {
+        if (!share_document(p, e))
+            open_document(p, e);
+        return true;
+    }
+    if (any_in_flight(p))
+        return false;
+    const bool evict = p->asked[1] != 0;
+    const unsigned i = (unsigned)__builtin_ctz(p->asked[evict]);
+    const uint32_t waiting = waiting_sizes(p);
+    p->asked[evict] &= ~(UINT32_C(1) << i);
+    p->at_chore = true;
+    pthread_mutex_unlock(&p->lock);
+    p->opt.chore(p->opt.ctx, &sector_sizes[i], evict, waiting);
+    pthread_mutex_lock(&p->lock);
+    p->at_chore = false;
+    return true;
+}
+
 /* Takes the best partition a step further. False when there is nothing to do until something changes. */
 static bool advance(struct pipeline *p)
 {
+    if (p->asked[0] | p->asked[1])
+        return do_chore(p);
     struct entry *e = best(p, FLIGHT_WAITING, NULL);
-
     if (!e)
         return false;
     if (!e->shared && !share_document(p, e)) {
@@ -628,11 +680,21 @@ uint32_t pipeline_provers(struct pipeline *p, struct node_prover out[NODE_PROVER
     return (uint32_t)p->opt.backends_len;
 }
 
-bool pipeline_is_idle(struct pipeline *p)
+void pipeline_ask(struct pipeline *p, const struct sector_size *size, bool evict)
 {
-    bool idle = true;
+    const uint32_t bit = UINT32_C(1) << (size - sector_sizes);
 
     pthread_mutex_lock(&p->lock);
+    p->asked[evict] |= bit;
+    p->asked[!evict] &= ~bit; /* the last word counts */
+    pthread_cond_signal(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool pipeline_is_idle(struct pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool idle = !p->at_chore;
     for (size_t i = 0; i < p->entries_len; i++)
         idle = idle && p->entries[i].state == FREE;
     pthread_mutex_unlock(&p->lock);

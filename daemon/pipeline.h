@@ -48,6 +48,8 @@ struct pipeline_options {
     /* Brings it, for a partition that waits; nothing is in flight. *ms is what loading parameters took. -ENOKEY, -ENOMEM. */
     int (*prepare)(void *ctx, const struct link_work *work, const struct sector_size *size,
                    double *ms, struct errmsg *err);
+    /* What pipeline_ask asked for; nothing is in flight. `waiting`: bits of sector_sizes that partitions here wait with. May be NULL. */
+    void (*chore)(void *ctx, const struct sector_size *size, bool evict, uint32_t waiting);
     /* A partition begins to be synthesized, or proved. */
     void (*stage)(void *ctx, const struct link_work *work, enum partition_stage stage);
     /* Its end, one of the three for every partition that pipeline_give took. code: as in link_failed. All it held has been given
@@ -82,7 +84,11 @@ void pipeline_cancel_all(struct pipeline *p, int code, const char *text);
 /* From here on `job` has this priority. */
 void pipeline_set_priority(struct pipeline *p, uint64_t job, uint32_t priority);
 
-/* Nothing is here. */
+/* Has a size's parameters loaded, or given up, by the pipeline's thread, as soon as what is in flight has ended. Asked again
+ * meanwhile it is done once. */
+void pipeline_ask(struct pipeline *p, const struct sector_size *size, bool evict);
+
+/* Nothing is here, and nothing that was asked for is done. */
 bool pipeline_is_idle(struct pipeline *p);
 /* What the backends are doing: fills `out` and returns how many there are. */
 uint32_t pipeline_provers(struct pipeline *p, struct node_prover out[NODE_PROVERS_MAX]);

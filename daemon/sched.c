@@ -125,6 +125,7 @@ static void publish_status(struct sched *s)
             es->in_flight[k].stage = e->flights[k].stage;
             es->in_flight[k].percent = e->flights[k].percent;
             es->in_flight[k].ms = e->flights[k].since;
+            es->in_flight[k].size = e->flights[k].size;
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -150,6 +151,7 @@ static void make_pass(struct sched *s)
         check_timers(s, e);
         engine_tell_of_cancelled(s, e);
         engine_tell_of_priorities(s, e);
+        engine_tell_wishes(s, e);
     }
     if (atomic_load(&s->draining)) {
         drain(s);
@@ -406,6 +408,65 @@ void sched_engine_status(struct sched *s, size_t engine, struct engine_status *o
     *out = s->shared.engines[engine];
     pthread_mutex_unlock(&s->lock);
     make_relative(out, sched_now_ms());
+}
+
+/* ---- parameters by name ---- */
+
+static bool needs(const struct engine_status *e, const struct sector_size *size)
+{
+    for (size_t i = 0; i < e->in_flight_len; i++)
+        if (e->in_flight[i].size == size)
+            return true;
+    return false;
+}
+
+/* With lock. An engine that is not there holds nothing; what it should load it will be told. */
+static void note_wish(struct sched *s, size_t engine, const struct sector_size *size, bool evict)
+{
+    const bool moot = evict && s->shared.engines[engine].state != ENGINE_READY;
+
+    s->engines[engine].wishes[size - sector_sizes] =
+        (struct sched_wish_status){.state = moot ? WISH_NONE : WISH_ASKED, .evict = evict};
+}
+
+/* With lock. */
+static int check_wish(const struct sched *s, const struct sector_size *size, int node, bool evict,
+                      struct errmsg *err)
+{
+    bool found = node == SCHED_ALL_NODES;
+
+    for (size_t i = 0; i < s->shared.engines_len; i++) {
+        const struct engine_status *e = &s->shared.engines[i];
+        if (node != SCHED_ALL_NODES && e->node != node)
+            continue;
+        found = true;
+        if (evict && needs(e, size))
+            return errmsg_set(err, -EBUSY, "partitions of %s are in flight on node %d", size->name,
+                              e->node);
+    }
+    return found ? 0 : errmsg_set(err, -EINVAL, "there is no node %d", node);
+}
+
+int sched_wish(struct sched *s, const struct sector_size *size, int node, bool evict,
+               struct errmsg *err)
+{
+    pthread_mutex_lock(&s->lock);
+    int ret = check_wish(s, size, node, evict, err);
+    for (size_t i = 0; i < s->shared.engines_len && ret == 0; i++)
+        if (node == SCHED_ALL_NODES || s->shared.engines[i].node == node)
+            note_wish(s, i, size, evict);
+    pthread_mutex_unlock(&s->lock);
+    if (ret == 0)
+        sched_wake(s);
+    return ret;
+}
+
+void sched_wish_status(struct sched *s, size_t engine, const struct sector_size *size,
+                       struct sched_wish_status *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->engines[engine].wishes[size - sector_sizes];
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* Of an engine that is down, what it said last holds. */

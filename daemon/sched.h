@@ -92,6 +92,7 @@ struct engine_status {
         enum partition_stage stage;
         unsigned percent; /* of PARTITION_LOADING */
         int64_t ms;       /* since it was given to the engine */
+        const struct sector_size *size; /* NULL: of the test kind */
     } in_flight[SCHED_IN_FLIGHT_MAX];
 };
 
@@ -118,6 +119,20 @@ void sched_status(struct sched *s, struct sched_status *out);
 
 /* The same of one engine, by its place among sched_options.nodes. */
 void sched_engine_status(struct sched *s, size_t engine, struct engine_status *out);
+/* What became of the wish that the engine of a place loads the parameters of a size, or gives them up. */
+enum sched_wish { WISH_NONE, WISH_ASKED, WISH_SENT, WISH_FAILED };
+struct sched_wish_status {
+    enum sched_wish state; /* WISH_NONE: it was fulfilled, or there never was one */
+    bool evict;
+    char why[256]; /* WISH_FAILED */
+};
+
+/* Has the engine of `node` (SCHED_ALL_NODES: every one) load these parameters, or give them up, between partitions. -EINVAL: there is no
+ * such node; -EBUSY: to be given up, and partitions that need them are in flight there. Any thread; does not wait. */
+#define SCHED_ALL_NODES (-1)
+int sched_wish(struct sched *s, const struct sector_size *size, int node, bool evict, struct errmsg *err);
+void sched_wish_status(struct sched *s, size_t engine, const struct sector_size *size, struct sched_wish_status *out);
+
 /* True when no engine can ever prove this size: err has both numbers. Engines that were never ready may yet. Any thread. */
 bool sched_refuses(struct sched *s, const struct sector_size *size, struct errmsg *err);
 

@@ -115,6 +115,20 @@ static void count_broken(struct engine *e, int gpu)
                 log_str("msg", "a GPU is set aside: it broke too often; a restart tries it again"));
 }
 
+/* With it end the wishes that it had; it will not be asked again for what perhaps killed it. */
+static void end_wishes(struct sched *s, struct engine *e, const char *how)
+{
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < SCHED_SIZES; i++) {
+        struct sched_wish_status *w = &e->wishes[i];
+        if (w->state != WISH_SENT)
+            continue;
+        w->state = w->evict ? WISH_NONE : WISH_FAILED;
+        snprintf(w->why, sizeof(w->why), "the engine ended: %.200s", how);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* What an engine ended of is the partitions' fault until the contrary is known; not where a GPU broke (`gpu` not -1). */
 static void engine_ended(struct sched *s, struct engine *e, const char *how, int gpu)
 {
@@ -123,6 +137,7 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how, int
     char what[320];
 
     engine_hang_up(e);
+    end_wishes(s, e, how);
     snprintf(e->last_end, sizeof(e->last_end), "%s", how);
     memcpy(flights, e->flights, sizeof(flights));
     e->flights_len = 0;
@@ -222,6 +237,55 @@ static void drop_flight(struct engine *e, const struct in_flight *f)
     size_t at = (size_t)(f - e->flights);
 
     memmove(&e->flights[at], &e->flights[at + 1], (--e->flights_len - at) * sizeof(*f));
+}
+
+/* ---- parameters by name ---- */
+
+void engine_tell_wishes(struct sched *s, struct engine *e)
+{
+    for (uint32_t i = 0; i < SCHED_SIZES && e->state == ENGINE_READY; i++) {
+        struct link_message m = {.type = LINK_PARAMS, .params = {.size = i}};
+        pthread_mutex_lock(&s->lock);
+        struct sched_wish_status *w = &e->wishes[i];
+        bool due = w->state == WISH_ASKED;
+        if (due)
+            w->state = WISH_SENT;
+        m.params.evict = w->evict;
+        pthread_mutex_unlock(&s->lock);
+        if (due)
+            engine_say(s, e, &m, -1);
+    }
+}
+
+static void on_params_done(struct sched *s, struct engine *e, const struct link_params_done *d)
+{
+    const struct sector_size *size = &sector_sizes[d->asked.size];
+    const bool evict = d->asked.evict;
+    char what[400];
+
+    pthread_mutex_lock(&s->lock);
+    struct sched_wish_status *w = &e->wishes[d->asked.size];
+    bool due = w->state == WISH_SENT && w->evict == evict;
+    if (due) {
+        w->state = d->code < 0 ? WISH_FAILED : WISH_NONE;
+        memcpy(w->why, d->text, sizeof(w->why));
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!due) /* there is a later one */
+        return;
+    const char *done = evict ? "gave up" : "loaded";
+    if (d->code < 0)
+        snprintf(what, sizeof(what), "cannot %s parameters of %s: %s", evict ? "give up" : "load",
+                 size->name, d->text);
+    else
+        snprintf(what, sizeof(what), "%s parameters of %s", done, size->name);
+    if (d->code < 0)
+        log_warn(log_i64("node", e->node), log_str("msg", what));
+    else
+        log_info(log_i64("node", e->node), log_str("msg", what));
+    engine_tell(s, e, what);
+    if (d->code == 0 && !evict)
+        sched_end_hold(s, size);
 }
 
 /* ---- what engines say ---- */
@@ -324,6 +388,9 @@ static void on_message(struct sched *s, struct engine *e, const struct link_mess
         break;
     case LINK_STATUS:
         take_status(e, &m->status);
+        break;
+    case LINK_PARAMS_DONE:
+        on_params_done(s, e, &m->params_done);
         break;
     default: /* a message of the front's own kind: an engine that lost its mind */
         engine_kill(s, e, "it sent a message that only the front may send");

@@ -54,6 +54,7 @@ struct engine {
     struct in_flight flights[SCHED_IN_FLIGHT_MAX];
     size_t flights_len;
     char last_end[256];
+    struct sched_wish_status wishes[SCHED_SIZES]; /* guarded by the scheduler's lock */
 };
 
 /* How often a partition failed for a reason that may pass. */
@@ -118,6 +119,8 @@ void engine_tell(const struct sched *s, const struct engine *e, const char *what
 bool engine_say(struct sched *s, struct engine *e, const struct link_message *m, int fd);
 void engine_start(struct sched *s, struct engine *e);
 void engine_kill(struct sched *s, struct engine *e, const char *why);
+/* What others wish of it. */
+void engine_tell_wishes(struct sched *s, struct engine *e);
 /* Takes in all it has said. */
 void engine_listen(struct sched *s, struct engine *e);
 void engine_hang_up(struct engine *e);

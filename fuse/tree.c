@@ -414,6 +414,11 @@ static int lookup_job(struct tree *t, const char *name, struct stat *out)
     return visible_kinds(t, &info) & 1u << kind ? stat_job(t, &info, kind, out) : -ENOENT;
 }
 
+static bool is_present(const struct node *n)
+{
+    return !n || !n->file || !n->file->present || n->file->present(n->file->ctx);
+}
+
 int tree_lookup(struct tree *t, uint64_t parent, const char *name, struct stat *out)
 {
     uint64_t ino = 0;
@@ -427,6 +432,8 @@ int tree_lookup(struct tree *t, uint64_t parent, const char *name, struct stat *
         ino = TREE_INO_EVENTS;
     else
         ret = find_own(t, parent, name, &ino);
+    if (ret == 0 && !is_present(own_node(t, ino)))
+        ret = -ENOENT;
     return ret < 0 ? ret : tree_getattr(t, ino, out);
 }
 
@@ -489,8 +496,9 @@ static int list_jobs(struct tree *t, struct listing *l)
 static void list_own(const struct tree *t, struct listing *l, uint64_t parent)
 {
     for (size_t i = 0; i < t->nodes_len; i++)
-        if (t->nodes[i].parent == parent && !list_one(l, t->nodes[i].name, INO_OWN + i,
-                                                      t->nodes[i].file ? S_IFREG : S_IFDIR, 8 + i))
+        if (t->nodes[i].parent == parent && is_present(&t->nodes[i]) &&
+            !list_one(l, t->nodes[i].name, INO_OWN + i, t->nodes[i].file ? S_IFREG : S_IFDIR,
+                      8 + i))
             return;
 }
 

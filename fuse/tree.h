@@ -31,6 +31,7 @@ struct tree_file {
     int (*render)(void *ctx, char **text, size_t *len);            /* malloc'ed */
     int (*write)(void *ctx, const char *text, struct errmsg *err); /* NULL: read only */
     void *ctx;
+    bool (*present)(void *ctx); /* whether there is such a name now; NULL: always. Quick. */
 };
 
 enum tree_kind {

@@ -92,6 +92,10 @@ struct backend_ops {
                   const struct msm_terms *terms, struct errmsg *err);
     int (*sum_g2)(struct backend *be, g2_t *out, const g2_affine_t *points,
                   const struct msm_terms *terms, struct errmsg *err);
+    /* Both NULL, or for memory of its own where load keeps parameters; no ticket is open. holds: how many bytes these take there,
+     * 0 where they are not; *streamed (never NULL) where that is not all of them. evict: gives them up. */
+    uint64_t (*holds)(const struct backend *be, const struct srs *srs, bool *streamed);
+    void (*evict)(struct backend *be, const struct srs *srs);
 };
 
 /* First member of every backend's own struct. */

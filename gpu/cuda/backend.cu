@@ -181,6 +181,23 @@ static int cuda_fetch(struct backend *be, enum srs_section section, size_t first
     return judged(be, p.resident.fetch(p.g, section, first, len, points, err), err);
 }
 
+static uint64_t cuda_holds(const struct backend *be, const struct srs *srs, bool *streamed)
+{
+    const resident_parameters &r = ((const cuda_backend *)be)->on.resident;
+
+    *streamed = false;
+    return r.are(srs) ? r.bytes() : 0;
+}
+
+static void cuda_evict(struct backend *be, const struct srs *srs)
+{
+    prover &p = cuda_of(be)->on;
+
+    cudaSetDevice(p.g.index);
+    if (p.resident.are(srs))
+        p.resident.release();
+}
+
 static int cuda_pin(struct backend *be, void *memory, size_t bytes, struct errmsg *err)
 {
     CUDA_TRY(cudaSetDevice(cuda_of(be)->on.g.index), err);
@@ -202,7 +219,8 @@ static void cuda_destroy(struct backend *be)
 static const struct backend_ops cuda_ops = {
     "cuda",      cuda_ntt,   cuda_msm_g1, cuda_msm_g2,  nullptr,   cuda_start,
     cuda_finish, cuda_abort, nullptr,     true,         cuda_load, cuda_develop,
-    cuda_fetch,  cuda_pin,   cuda_unpin,  cuda_destroy, nullptr,   nullptr};
+    cuda_fetch,  cuda_pin,   cuda_unpin,  cuda_destroy, nullptr,   nullptr,
+    cuda_holds,  cuda_evict};
 
 extern "C" void backend_cuda_times(const struct backend *be, struct prover_times *out)
 {

@@ -109,6 +109,11 @@ void resident_parameters::release()
     circuit.release();
 }
 
+uint64_t resident_parameters::bytes() const
+{
+    return (h.len + l.len + a.len + b_g1.len) * sizeof(g1_point) + b_g2.len * sizeof(g2_point);
+}
+
 /* The domain of which h has one point less than elements; 0 when there is none. */
 static uint32_t log2_of_domain(size_t h_len)
 {

@@ -32,6 +32,7 @@ struct resident_parameters {
 
     bool are(const struct srs *srs) const;
     void release();
+    uint64_t bytes() const; /* of the points */
     /* From the host's copy. progress (may be NULL) hears of bytes. -EINVAL where h fits no domain. */
     int load(gpu &g, uploader &up, const struct srs *srs, backend_progress progress,
              void *progress_ctx, struct errmsg *err);

@@ -6,7 +6,7 @@ a=$(c1 2KiB-sealed) b=$(c1 2KiB-v1)
 start
 
 # ---- what is there before anything happens
-same "root" "$(ls "$mnt" | grep -vx gpus | tr '\n' ' ')" "events jobs log_level metrics nodes status "
+same "root" "$(ls "$mnt" | grep -vx gpus | tr '\n' ' ')" "events jobs log_level metrics nodes params status "
 same "no jobs" "$(ls -A "$jobs")" ""
 same "mode of jobs" "$(stat -c '%A %F' "$jobs")" "drwxrwxrwt directory"
 same "type of the mount" "$(stat -f -c %T "$mnt")" "fuseblk" 2>/dev/null || true

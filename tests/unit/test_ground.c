@@ -69,12 +69,16 @@ static void setup(void)
                                   .sim = sim};
 }
 
+static struct params *params;
+
 static void teardown(void)
 {
     char command[128];
 
     ground_destroy(ground);
     ground = NULL;
+    params_destroy(params);
+    params = NULL;
     backend_destroy(backend);
     sim_destroy(sim);
     snprintf(command, sizeof(command), "rm -rf '%s'", dir);
@@ -93,6 +97,10 @@ int __wrap_arena_create(const struct arena_options *o, struct arena **out, struc
 
 static void make(void)
 {
+    const struct params_options p = {.dir = dir};
+
+    ck_assert_int_eq(params_create(&p, &params), 0);
+    opt.params = params;
     ck_assert_int_eq(ground_create(&opt, &ground, &err), 0);
     ground_look(ground, &seen);
 }
@@ -146,6 +154,33 @@ START_TEST(ground_prepare__without_parameters)
     ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), -ENOKEY);
     ck_assert(!ground_get(ground, size_2k(), &got));
     ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0); /* as if nothing had been */
+}
+END_TEST
+
+/* Of a simulated device: its key. */
+START_TEST(ground_load__by_name_and_away_again)
+{
+    struct node_params p;
+
+    make();
+    ground_params(ground, size_2k(), &p);
+    ck_assert(!p.held);
+    ck_assert_int_eq(ground_load(ground, size_2k(), 0, &err), 0);
+    ground_params(ground, size_2k(), &p);
+    ck_assert(p.held && p.devices == 0 && p.host_bytes == 0);
+    ck_assert(ground_get(ground, size_2k(), &got));
+    ck_assert_int_eq(ground_load(ground, size_2k(), 1, &err), 0); /* it is there */
+    ck_assert_int_eq(ground_evict(ground, size_2k(), 1, &err), -EBUSY);
+    ck_assert(ground_get(ground, size_2k(), &got));
+    ck_assert_int_eq(ground_evict(ground, size_2k(), 2, &err), 0); /* another's */
+    ground_params(ground, size_2k(), &p);
+    ck_assert(!p.held);
+    ck_assert(!ground_get(ground, size_2k(), &got));
+    ck_assert_int_eq(ground_load(ground, size_2k(), 2, &err), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.text, "parameters of 4KiB"));
+    ck_assert_int_eq(ground_evict(ground, size_2k(), 0, &err), 0); /* there is nothing */
+    ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), 0);
+    ck_assert(ground_get(ground, size_2k(), &got));
 }
 END_TEST
 
@@ -232,6 +267,7 @@ int main(void)
     tcase_add_test(tc, ground_create__maps_before_anybody_asks);
     tcase_add_test(tc, ground_prepare__another_circuit);
     tcase_add_test(tc, ground_prepare__without_parameters);
+    tcase_add_test(tc, ground_load__by_name_and_away_again);
     tcase_add_test(tc, ground_create__on_a_node_that_is_full);
     tcase_add_test(tc, ground_create__within_a_limit);
     tcase_add_loop_test(tc, ground_needs__of_a_node, 0, 2);

@@ -253,7 +253,15 @@ START_TEST(link_receive__refuses_values_that_cannot_be)
     REFUSED(LINK_HELLO, m.hello.threads = 0);
     REFUSED(LINK_HELLO, m.hello.capacity = 0);
     REFUSED(LINK_STATUS, m.status.resident_bytes = UINT64_MAX);
+    REFUSED(LINK_STATUS, m.status.node.params[9].trust = SRS_TRUSTS);
+    REFUSED(LINK_STATUS, m.status.node.params[0].percent = 101);
+    REFUSED(LINK_STATUS, m.status.node.params[0].device_bytes = UINT64_MAX);
+    REFUSED(LINK_STATUS, memset(&m.status.node.params[0].held, 2, 1));
     REFUSED(LINK_LOG_LEVELS, m.log_levels.levels = 8);
+    REFUSED(LINK_PARAMS, m.params.size = LINK_SIZES);
+    REFUSED(LINK_PARAMS, m.params.evict = 2);
+    REFUSED(LINK_PARAMS_DONE, m.params_done.asked.size = LINK_SIZES);
+    REFUSED(LINK_PARAMS_DONE, m.params_done.code = 1);
 #undef REFUSED
 }
 END_TEST

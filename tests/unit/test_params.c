@@ -214,6 +214,39 @@ START_TEST(params_get__a_failure_leaves_the_rest_as_it_is)
 }
 END_TEST
 
+START_TEST(params_evict__gives_up_one)
+{
+    struct params_look look;
+
+    must_get("2KiB");
+    must_get("4KiB");
+    params_look(params, size_of("2KiB"), &look);
+    ck_assert(look.held && !look.loading);
+    ck_assert_int_eq(look.trust, SRS_CHECKED);
+    ck_assert_int_ge(look.used_ms, 0);
+    ck_assert(params_evict(params, size_of("2KiB")));
+    ck_assert(!params_evict(params, size_of("2KiB")));
+    ck_assert_uint_eq(machine.closes, 1);
+    holds("4KiB (checked)");
+    params_look(params, size_of("2KiB"), &look);
+    ck_assert(!look.held);
+    ck_assert_int_eq(look.used_ms, -1);
+    must_get("2KiB");
+    ck_assert_uint_eq(machine.opens, 3);
+}
+END_TEST
+
+START_TEST(params_touch__counts_as_use)
+{
+    have_room_for(2);
+    must_get("2KiB");
+    must_get("4KiB");
+    params_touch(params, size_of("2KiB"));
+    must_get("16KiB");
+    holds("2KiB (checked), 16KiB (checked)");
+}
+END_TEST
+
 START_TEST(params_get__progress_begins_at_nothing_and_only_grows)
 {
     must_get("2KiB");
@@ -241,6 +274,8 @@ int main(void)
     tcase_add_test(tc, params_get__gives_up_others_when_loading_finds_no_memory);
     tcase_add_test(tc, params_get__what_can_never_fit_gives_up_nothing);
     tcase_add_test(tc, params_get__a_failure_leaves_the_rest_as_it_is);
+    tcase_add_test(tc, params_evict__gives_up_one);
+    tcase_add_test(tc, params_touch__counts_as_use);
     tcase_add_test(tc, params_get__progress_begins_at_nothing_and_only_grows);
     suite_add_tcase(s, tc);
     return suite_run(s);

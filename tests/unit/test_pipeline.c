@@ -52,6 +52,8 @@ static size_t stages_len;
 static uint32_t partitions = 10; /* of a job */
 static unsigned prepared;        /* how often ground was brought */
 static bool ground_missing;
+static unsigned chores[2]; /* loads, evictions */
+static const struct sector_size *chore_size;
 
 /* ---- the outside of the pipeline ---- */
 
@@ -76,6 +78,22 @@ static int prepare(void *ctx, const struct link_work *work, const struct sector_
         return errmsg_set(e, -ENOKEY, "no parameters");
     ground_missing = false;
     return 0;
+}
+
+static void on_chore(void *ctx, const struct sector_size *size, bool evict, uint32_t waiting)
+{
+    struct flight_counts c;
+
+    (void)ctx;
+    flight_read(&flight, &c);
+    for (int i = FLIGHT_SYNTHESIZING; i < FLIGHT_STAGES; i++)
+        ck_assert_uint_eq(c.now[i].partitions, 0);
+    ck_assert_uint_eq(waiting, 0); /* documents of the test kind have no size */
+    pthread_mutex_lock(&lock);
+    chores[evict]++;
+    chore_size = size;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
 }
 
 static void on_stage(void *ctx, const struct link_work *w, enum partition_stage stage)
@@ -191,6 +209,7 @@ static void make(const char *config, size_t devices, uint32_t witnesses, uint32_
                                        .flight = &flight,
                                        .ground = get_ground,
                                        .prepare = prepare,
+                                       .chore = on_chore,
                                        .stage = on_stage,
                                        .done = on_done,
                                        .failed = on_failed,
@@ -721,6 +740,34 @@ START_TEST(pipeline__ground_is_brought_when_nothing_is_in_flight)
 }
 END_TEST
 
+static void wait_chores(unsigned loads, unsigned evictions)
+{
+    pthread_mutex_lock(&lock);
+    while (chores[0] < loads || chores[1] < evictions)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+START_TEST(pipeline_ask__is_done_when_nothing_is_in_flight)
+{
+    make("start_ms = 5\n", 1, 3, 2, 40);
+    pipeline_ask(pipeline, &sector_sizes[8], false); /* nothing is here */
+    wait_chores(1, 0);
+    ck_assert_ptr_eq(chore_size, &sector_sizes[8]);
+    for (uint32_t i = 0; i < 30; i++) {
+        give(1 + i / 10, i % 10, 1);
+        if (i == 10)
+            pipeline_ask(pipeline, &sector_sizes[3], true);
+    }
+    wait_chores(1, 1);
+    ck_assert_uint_lt(answered, 30); /* between partitions, not behind them */
+    wait_answers(30);
+    ck_assert_uint_eq(chores[0], 1);
+    ck_assert_uint_eq(chores[1], 1);
+    finish();
+}
+END_TEST
+
 START_TEST(pipeline__refuses_what_is_no_document)
 {
     int fd = memfd_create("document", MFD_CLOEXEC);
@@ -782,6 +829,7 @@ int main(void)
     tcase_add_test(tc, pipeline_give__refuses_more_than_its_capacity);
     tcase_add_loop_test(tc, pipeline_destroy__in_the_midst_of_it, 0, 8);
     tcase_add_test(tc, pipeline__ground_is_brought_when_nothing_is_in_flight);
+    tcase_add_test(tc, pipeline_ask__is_done_when_nothing_is_in_flight);
     tcase_add_test(tc, pipeline__refuses_what_is_no_document);
     tcase_add_test(tc, pipeline_provers__tell_of_a_step_that_never_ends);
     suite_add_tcase(s, tc);

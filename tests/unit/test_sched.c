@@ -260,6 +260,20 @@ static bool is_second_life(const char *marker)
     return false;
 }
 
+/* Loads all but the second size, which kills it; has no wish to give anything up. */
+static void on_params(const struct link_params *p)
+{
+    struct link_message m = {.type = LINK_PARAMS_DONE, .params_done.asked = *p};
+
+    if (p->size == 1 && !p->evict)
+        raise(SIGKILL);
+    if (p->evict) {
+        m.params_done.code = -EBUSY;
+        strcpy(m.params_done.text, "in use");
+    }
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
 static void answer(const char *mode, const struct link_work *w)
 {
     struct link_message m = {.type = LINK_STAGE,
@@ -322,6 +336,8 @@ static int engine_main(const char *mode, const char *marker)
             on_cancel(&m.cancel);
         if (m.type == LINK_RECALL)
             on_recall(&m.recall);
+        if (m.type == LINK_PARAMS)
+            on_params(&m.params);
         if (m.type == LINK_PRIORITY && m.priority.job == 1 && m.priority.priority == JOB_HIGH)
             answer("work", &(struct link_work){.job = 1}); /* partition 0 was held until now */
         if (m.type != LINK_WORK)
@@ -513,6 +529,74 @@ START_TEST(sched__what_one_node_got_wrong_another_proves)
     ck_assert(!st.no_prover);
     for (size_t k = 0; k < PARTITIONS; k++)
         ck_assert_uint_le(table.takes[k], 2);
+}
+END_TEST
+
+static struct sched_wish_status wish_of(size_t engine, size_t size)
+{
+    struct sched_wish_status w;
+
+    sched_wish_status(sched, engine, &sector_sizes[size], &w);
+    return w;
+}
+
+static bool wishes_settled(void)
+{
+    for (size_t e = 0; e < nodes_len; e++)
+        for (size_t i = 0; i < SCHED_SIZES; i++)
+            if (wish_of(e, i).state == WISH_ASKED || wish_of(e, i).state == WISH_SENT)
+                return false;
+    return true;
+}
+
+START_TEST(sched_wish__is_told_to_engines_and_its_end_is_known)
+{
+    struct errmsg err = {""};
+
+    nodes_len = 2;
+    begin("work", 0, 0);
+    ck_assert_int_eq(sched_wish(sched, &sector_sizes[0], 7, false, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "there is no node 7");
+    ck_assert_int_eq(sched_wish(sched, &sector_sizes[0], SCHED_ALL_NODES, false, &err), 0);
+    wait_until(wishes_settled);
+    ck_assert_int_eq(wish_of(0, 0).state, WISH_NONE);
+    ck_assert_ptr_nonnull(strstr(events, "engine node=0 loaded parameters of 2KiB\n"));
+    ck_assert_ptr_nonnull(strstr(events, "engine node=1 loaded parameters of 2KiB\n"));
+    ck_assert_int_eq(sched_wish(sched, &sector_sizes[0], 1, true, &err), 0);
+    wait_until(wishes_settled);
+    ck_assert_int_eq(wish_of(0, 0).state, WISH_NONE);
+    ck_assert_int_eq(wish_of(1, 0).state, WISH_FAILED);
+    ck_assert_str_eq(wish_of(1, 0).why, "in use");
+    /* What kills an engine is not asked of the next one. */
+    ck_assert_int_eq(sched_wish(sched, &sector_sizes[1], 0, false, &err), 0);
+    wait_until(wishes_settled);
+    ck_assert_int_eq(wish_of(0, 1).state, WISH_FAILED);
+    ck_assert_ptr_nonnull(strstr(wish_of(0, 1).why, "the engine ended: "));
+    ck_assert_int_eq(sched_wish(sched, &sector_sizes[2], 0, false, &err), 0); /* for when it is there again */
+    wait_until(wishes_settled);
+    ck_assert_int_eq(wish_of(0, 2).state, WISH_NONE);
+    end();
+}
+END_TEST
+
+START_TEST(sched_wish__what_is_in_flight_keeps_its_parameters)
+{
+    static struct engine_status st;
+    struct errmsg err = {""};
+
+    begin("hold", 1, 0);
+    wait_until(one_taken);
+    do
+        sched_engine_status(sched, 0, &st);
+    while (st.in_flight_len == 0);
+    ck_assert_ptr_eq(st.in_flight[0].size, &sector_sizes[0]);
+    ck_assert_int_eq(sched_wish(sched, &sector_sizes[0], SCHED_ALL_NODES, true, &err), -EBUSY);
+    ck_assert_str_eq(err.text, "partitions of 2KiB are in flight on node 0");
+    ck_assert_int_eq(wish_of(0, 0).state, WISH_NONE);
+    ck_assert_int_eq(sched_wish(sched, &sector_sizes[0], 0, false, &err), 0);
+    ck_assert_int_eq(sched_wish(sched, &sector_sizes[2], 0, true, &err), 0); /* others may go */
+    wait_until(wishes_settled);
+    end();
 }
 END_TEST
 
@@ -776,6 +860,8 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__a_gpu_that_breaks_three_times_is_done_without);
     tcase_add_test(tc, sched__wrong_proofs_fail_the_job_and_set_the_prover_aside);
     tcase_add_test(tc, sched__what_one_node_got_wrong_another_proves);
+    tcase_add_test(tc, sched_wish__is_told_to_engines_and_its_end_is_known);
+    tcase_add_test(tc, sched_wish__what_is_in_flight_keeps_its_parameters);
     tcase_add_test(tc, sched__an_idle_engine_steals);
     tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);

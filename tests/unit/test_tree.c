@@ -132,12 +132,21 @@ static int keep_written(void *ctx, const char *text, struct errmsg *err)
     return 0;
 }
 
+static bool there;
+
+static bool is_there(void *ctx)
+{
+    (void)ctx;
+    return there;
+}
+
 static const struct tree_file own_files[] = {
-    {"status", 0444, render_hello, NULL, "all is well\n"},
-    {"log_level", 0644, render_hello, keep_written, "info\n"},
-    {"nodes/0/topology", 0444, render_hello, NULL, "zero\n"},
-    {"nodes/1/topology", 0444, render_hello, NULL, "one\n"},
-    {"nodes/1/permits", 0444, render_hello, NULL, "free\n"},
+    {"status", 0444, render_hello, NULL, "all is well\n", NULL},
+    {"log_level", 0644, render_hello, keep_written, "info\n", NULL},
+    {"nodes/0/topology", 0444, render_hello, NULL, "zero\n", NULL},
+    {"nodes/1/topology", 0444, render_hello, NULL, "one\n", NULL},
+    {"nodes/1/permits", 0444, render_hello, NULL, "free\n", NULL},
+    {"nodes/1/samples", 0444, render_hello, NULL, "once\n", is_there},
 };
 
 static struct tree *tree;
@@ -225,8 +234,16 @@ START_TEST(tree_lookup__finds_own_files_and_directories)
     ck_assert_int_eq(tree_lookup(tree, TREE_INO_ROOT, "nodes", &st), 0);
     ck_assert(S_ISDIR(st.st_mode));
     ck_assert_int_eq(tree_lookup(tree, st.st_ino, "1", &st), 0);
-    check_list(st.st_ino, ". .. topology permits ");
-    ck_assert_int_eq(tree_lookup(tree, st.st_ino, "topology", &st), 0);
+    const uint64_t dir = st.st_ino;
+    check_list(dir, ". .. topology permits ");
+    ck_assert_int_eq(tree_lookup(tree, dir, "samples", &st), -ENOENT);
+    there = true;
+    check_list(dir, ". .. topology permits samples ");
+    ck_assert_int_eq(tree_lookup(tree, dir, "samples", &st), 0);
+    there = false; /* who has it open reads on */
+    check_text(st.st_ino, "once\n");
+    ck_assert_int_eq(tree_lookup(tree, dir, "samples", &st), -ENOENT);
+    ck_assert_int_eq(tree_lookup(tree, dir, "topology", &st), 0);
     check_text(st.st_ino, "one\n");
     ck_assert_int_eq(tree_lookup(tree, TREE_INO_ROOT, "topology", &st), -ENOENT);
     ck_assert_int_eq(tree_list(tree, st.st_ino, 0, collect, &(struct names){.max = 1}), -ENOTDIR);
@@ -239,7 +256,7 @@ START_TEST(tree_create__refuses_bad_paths)
     static const char *const bad[] = {"", "a//b", "/a", "a/b/c/d", "jobs", "events", "a/"};
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct tree_file file = {bad[i], 0444, render_hello, NULL, ""};
+        struct tree_file file = {.path = bad[i], .mode = 0444, .render = render_hello, .ctx = ""};
         struct tree_options opt = {.files = &file, .files_len = 1};
         ck_assert_int_eq(tree_create(&opt, &tree, NULL), -EINVAL);
     }
