@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -302,6 +303,7 @@ int Jobs::write_document(const Attempt &a, const std::string &head, std::string 
 {
     errmsg err = {""};
     facts facts;
+    struct stat st;
     std::thread reader;
     int read = 0;
 
@@ -311,10 +313,13 @@ int Jobs::write_document(const Attempt &a, const std::string &head, std::string 
     if (head.empty())
         reader = std::thread([&] { read = read_facts(*a.message, &facts, &err); });
     int ret = write_pieces(fd, *a.message, head);
+    int seen = fstat(fd, &st) < 0 ? -errno : 0;
     int closed = close(fd) < 0 ? -errno : 0;
     if (reader.joinable())
         reader.join();
-    ret = ret < 0 ? ret : closed;
+    ret = ret < 0 ? ret : closed < 0 ? closed : seen;
+    if (ret == 0)
+        *a.file = st.st_ino;
     if (ret == 0 && read < 0)
         *status = status_of(read, err.text);
     if (ret == 0 && read == 0 && head.empty())
@@ -384,6 +389,14 @@ int Jobs::content_of_file(const std::string &name, uint8_t content_id[32])
     return ret;
 }
 
+/* What was read by name between two looks was of one job, if both see the same. */
+bool Jobs::is_still(const std::string &name, uint64_t file) const
+{
+    JobView view;
+
+    return mount_.look(name, &view) == 0 && view.file == file;
+}
+
 /* Whether the job that is there is of this content. */
 int Jobs::is_same(const Attempt &a, const JobView &view, const facts &facts, bool *same)
 {
@@ -405,7 +418,7 @@ int Jobs::is_same(const Attempt &a, const JobView &view, const facts &facts, boo
     return ret;
 }
 
-/* -EAGAIN without a status: it has changed meanwhile, look again. */
+/* -EBUSY without a status: it has changed meanwhile, look again. */
 int Jobs::join_or_upload(const Attempt &a, const JobView &view, Status *status)
 {
     bool same = false, ended = view.state == JobState::DONE;
@@ -421,10 +434,11 @@ int Jobs::join_or_upload(const Attempt &a, const JobView &view, Status *status)
     if (ret < 0)
         return ret;
     ret = is_same(a, view, facts, &same);
-    if (ret == -ENOENT)
+    if (ret == -ENOENT || (ret == 0 && !is_still(a.name, view.file)))
         return -EBUSY;
     if (ret < 0)
         return ret;
+    *a.file = view.file;
     if (same)
         return 0;
     if (ended)
@@ -468,7 +482,8 @@ void Jobs::prioritize(const Attempt &a) const
                              {"error", strerror(-ret)}});
 }
 
-Status Jobs::submit(const std::string &id, const Message &message, const Patience &patience)
+Status Jobs::submit(const std::string &id, const Message &message, const Patience &patience,
+                    uint64_t *file)
 {
     const std::string name = job_name_of(id);
     Turn turn(this, name);
@@ -478,7 +493,7 @@ Status Jobs::submit(const std::string &id, const Message &message, const Patienc
     if (!turn.take(patience))
         return impatient(patience, "another request of this id is being received");
     for (;;) {
-        const Attempt a = {name, &message, &patience};
+        const Attempt a = {name, &message, &patience, file};
         ret = attempt(a, &status);
         if (ret == 0)
             prioritize(a);
@@ -526,12 +541,11 @@ int Jobs::read_outcome(const std::string &name, const JobView &view, Outcome *ou
 }
 
 /* A mount that is away is waited for: the job is in its store. */
-Status Jobs::await(const std::string &id, const Patience &patience, Outcome *out)
+Status Jobs::await(const std::string &id, uint64_t file, const Patience &patience, Outcome *out)
 {
     const std::string name = job_name_of(id);
     Watch::Waiter waiter(watch_, name);
     int64_t publishing_since = now_ms();
-    bool was_there = false;
 
     for (;;) {
         JobView view;
@@ -540,16 +554,23 @@ Status Jobs::await(const std::string &id, const Patience &patience, Outcome *out
 
         if (ret < 0 && !is_gone(ret))
             return status_of(ret, "");
-        if (ret == 0 && view.state == JobState::ABSENT && !was_there)
+        if (ret == 0 && view.state == JobState::ABSENT && !file)
             return Status(StatusCode::NOT_FOUND, "no such job");
-        if (ret == 0 && view.state == JobState::ABSENT) {
+        if (ret == 0 && (view.state == JobState::ABSENT || (file && view.file != file))) {
+            *out = Outcome();
             out->end = Outcome::CANCELLED;
-            out->error = "the job was removed";
+            out->error = view.state == JobState::ABSENT
+                             ? "the job was removed"
+                             : "the job was removed, and another one has its name";
             return Status::OK;
         }
-        was_there |= ret == 0;
-        if (ret == 0 && ended && read_outcome(name, view, out) == 0)
-            return Status::OK;
+        if (ret == 0)
+            file = view.file;
+        if (ret == 0 && ended && read_outcome(name, view, out) == 0) {
+            if (is_still(name, file))
+                return Status::OK;
+            continue;
+        }
         if (view.state != JobState::PUBLISHING)
             publishing_since = now_ms();
         else if (now_ms() - publishing_since > proof_is_taken_ms)

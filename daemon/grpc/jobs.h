@@ -44,10 +44,13 @@ class Jobs
     Jobs(const Mount &mount, Watch *watch) : mount_(mount), watch_(watch) {}
     /* Drops what an instance that is dead has left half-written. */
     void tidy() const;
-    /* OK: the job of this id is this document, new, under way or done. */
-    grpc::Status submit(const std::string &id, const Message &message, const Patience &patience);
-    /* OK with *out; NOT_FOUND. TIMEOUT where patience ends first. */
-    grpc::Status await(const std::string &id, const Patience &patience, Outcome *out);
+    /* OK: the job of this id is this document, new, under way or done; *file says which job that is. */
+    grpc::Status submit(const std::string &id, const Message &message, const Patience &patience,
+                        uint64_t *file);
+    /* OK with *out; NOT_FOUND. TIMEOUT where patience ends first. `file`: of submit, or 0 for the job that has the name now; one that takes
+     * its name later is not waited for. */
+    grpc::Status await(const std::string &id, uint64_t file, const Patience &patience,
+                       Outcome *out);
     /* OK with *was_running: it was there and had not ended. */
     grpc::Status cancel(const std::string &id, bool *was_running);
 
@@ -59,6 +62,7 @@ class Jobs
         std::string name;
         const Message *message;
         const Patience *patience;
+        uint64_t *file;
     };
     int attempt(const Attempt &a, grpc::Status *status);
     int join_or_upload(const Attempt &a, const JobView &view, grpc::Status *status);
@@ -68,6 +72,7 @@ class Jobs
     int write_document(const Attempt &a, const std::string &head, std::string *temporary,
                        grpc::Status *status);
     int wait_for_place(const Attempt &a, grpc::Status *status);
+    bool is_still(const std::string &name, uint64_t file) const;
     int is_same(const Attempt &a, const JobView &view, const facts &facts, bool *same);
     int content_of_file(const std::string &name, uint8_t content_id[32]);
     int read_outcome(const std::string &name, const JobView &view, Outcome *out);

@@ -24,6 +24,7 @@
 #include "daemon/grpc/log_line.h"
 #include "daemon/grpc/options.h"
 #include "daemon/grpc/service.h"
+#include "daemon/grpc/uploads.h"
 #include "daemon/grpc/watch.h"
 #include "daemon/version.h"
 
@@ -230,7 +231,8 @@ static int serve(const Options &options, const std::string &address, const sigse
     Health health;
     Watch watch(mount, [&health](bool yes) { health.serves(yes); });
     Jobs jobs(mount, &watch);
-    std::unique_ptr<grpc::Service> service = service_create(mount, &jobs, options.uploads);
+    Uploads uploads(options.uploads, std::chrono::seconds(options.receive_timeout));
+    std::unique_ptr<grpc::Service> service = service_create(mount, &jobs, &uploads);
     std::string why;
 
     jobs.tidy();

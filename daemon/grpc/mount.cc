@@ -121,12 +121,17 @@ static bool begins_with(const std::string &text, const char *word)
 int Mount::look(const std::string &job, JobView *out) const
 {
     std::string status;
+    struct stat st;
     int dir = jobs();
 
     if (dir < 0)
         return dir;
     *out = JobView();
-    int ret = exists(dir, job + ".proof"); /* the last of the results */
+    int ret = fstatat(dir, job.c_str(), &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+    if (ret == 0) {
+        out->file = st.st_ino;
+        ret = exists(dir, job + ".proof"); /* the last of the results */
+    }
     if (ret == 1)
         out->state = JobState::DONE;
     if (ret == 0) {

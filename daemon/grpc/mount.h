@@ -25,6 +25,7 @@ enum class JobState {
 struct JobView {
     JobState state = JobState::ABSENT;
     bool running = false; /* UNFINISHED: an engine is at it */
+    uint64_t file = 0; /* which job it is: the inode of its document, over renames and restarts */
 };
 
 class Mount

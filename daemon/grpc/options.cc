@@ -42,6 +42,8 @@ static const option table[] = {
      &Options::insecure, 0, 0},
     {"uploads", NUMBER, "N", "documents that are received at once", nullptr, &Options::uploads,
      nullptr, 1, 64},
+    {"receive_timeout", NUMBER, "SECONDS", "how long one may take while others wait", nullptr,
+     &Options::receive_timeout, nullptr, 1, 3600},
     {"max_message", BYTES, "BYTES", "the longest message, up to 640M", nullptr,
      &Options::max_message, nullptr, 1 << 16, message_max},
     {"log_level", TEXT, "LEVEL", "off, err, warn, info or debug", &Options::log_level, nullptr,

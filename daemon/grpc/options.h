@@ -20,8 +20,8 @@ struct Options {
     uint64_t socket_mode = 0660;
     std::string tls_cert, tls_key, tls_client_ca; /* files */
     bool insecure = false;
-    uint64_t uploads = 4;
-    uint64_t max_message = 256ull << 20; /* bytes */
+    uint64_t uploads = 4, receive_timeout = 60; /* seconds */
+    uint64_t max_message = 256ull << 20;        /* bytes */
     std::string log_level = "info";
 };
 

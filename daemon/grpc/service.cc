@@ -6,11 +6,11 @@
 
 #include <atomic>
 #include <cstring>
-#include <malloc.h>
 
 #include "daemon/grpc/log_line.h"
 #include "daemon/grpc/names.h"
 #include "daemon/grpc/state.h"
+#include "daemon/grpc/uploads.h"
 #include "daemon/grpc/utf8.h"
 #include "generated/proofd.grpc.pb.h"
 
@@ -23,61 +23,10 @@ using std::chrono::system_clock;
 
 static const size_t metrics_max = 4 << 20;
 static const milliseconds margin(500); /* before a caller's deadline: the answer has to reach him */
-static const milliseconds step(100);
 static const char porep[] = "porep-seal-commit";
 
 /* Indexes of methods in the order of proofd.proto. */
 enum { METHOD_SUBMIT = 0, METHOD_PROVE = 2 };
-
-/* ---- uploads ---- */
-
-/* First come, first served is not promised; that nobody waits beyond his patience is. */
-class Uploads
-{
-  public:
-    explicit Uploads(uint64_t places) : places_(places) {}
-    class Place
-    {
-      public:
-        explicit Place(Uploads *uploads) : uploads_(uploads) {}
-        bool take(const Patience &patience)
-        {
-            std::unique_lock<std::mutex> guard(uploads_->lock_);
-            while (uploads_->taken_ >= uploads_->places_) {
-                if (patience.over())
-                    return false;
-                uploads_->freed_.wait_for(guard, step);
-            }
-            uploads_->taken_++;
-            mine_ = true;
-            return true;
-        }
-        /* What the document took goes back to the system, too. */
-        ~Place()
-        {
-            if (!mine_)
-                return;
-            malloc_trim(0);
-            std::lock_guard<std::mutex> guard(uploads_->lock_);
-            uploads_->taken_--;
-            uploads_->freed_.notify_one();
-        }
-
-      private:
-        Uploads *uploads_;
-        bool mine_ = false;
-    };
-    uint64_t taken()
-    {
-        std::lock_guard<std::mutex> guard(lock_);
-        return taken_;
-    }
-
-  private:
-    std::mutex lock_;
-    std::condition_variable freed_;
-    uint64_t places_, taken_ = 0; /* taken_: guarded by lock_ */
-};
 
 /* ---- the caller ---- */
 
@@ -217,7 +166,7 @@ static void fill(const ServiceState &state, cuzk::v1::GetStatusResponse *out)
 class Engine final : public cuzk::v1::ProvingEngine::Service
 {
   public:
-    Engine(const Mount &mount, Jobs *jobs, uint64_t uploads)
+    Engine(const Mount &mount, Jobs *jobs, Uploads *uploads)
         : mount_(mount), jobs_(jobs), uploads_(uploads)
     {
         MarkMethodStreamed(METHOD_SUBMIT,
@@ -236,10 +185,11 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
 
     /* When it returns, the document is in the mount and no more in memory. */
     template <class Stream>
-    Status receive(const ServerContext *context, Stream *stream, bool wrapped, std::string *id)
+    Status receive(ServerContext *context, Stream *stream, bool wrapped, std::string *id,
+                   uint64_t *file)
     {
         Patience patience = patience_of(context, margin);
-        Uploads::Place place(&uploads_);
+        Uploads::Place place(uploads_, context);
         grpc::ByteBuffer buffer;
         Message message;
         std::string why;
@@ -247,7 +197,12 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
         if (!place.take(patience))
             return Status(StatusCode::RESOURCE_EXHAUSTED,
                           "as many documents as may be are being received");
-        if (!stream->Read(&buffer))
+        bool read = stream->Read(&buffer);
+        if (!place.arrived())
+            return Status(StatusCode::CANCELLED, "no message came within " +
+                                                     std::to_string(uploads_->limit().count()) +
+                                                     " s, and others wait");
+        if (!read)
             return Status(StatusCode::INVALID_ARGUMENT, "no message came, or one that is too long");
         if (!message.read(buffer, wrapped, &why))
             return Status(StatusCode::INVALID_ARGUMENT, why);
@@ -258,7 +213,7 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
             return status;
         if (id->empty())
             *id = request_id_new();
-        return jobs_->submit(*id, message, patience);
+        return jobs_->submit(*id, message, patience, file);
     }
 
     Status submit(ServerContext *context, SubmitStream *stream)
@@ -267,7 +222,8 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
         cuzk::v1::SubmitProofResponse response;
         ServiceState state;
         std::string id;
-        Status status = receive(context, stream, false, &id);
+        uint64_t file;
+        Status status = receive(context, stream, false, &id, &file);
 
         log_call("SubmitProof", id, status, since);
         if (!status.ok())
@@ -290,10 +246,11 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
         cuzk::v1::ProveResponse response;
         Outcome outcome;
         std::string id;
-        Status status = receive(context, stream, true, &id);
+        uint64_t file = 0;
+        Status status = receive(context, stream, true, &id, &file);
 
         if (status.ok())
-            status = wait(patience_of(context, milliseconds(0)), id, &outcome);
+            status = wait(patience_of(context, milliseconds(0)), id, file, &outcome);
         if (status.ok() && outcome.end == Outcome::TIMEOUT)
             status = Status(StatusCode::DEADLINE_EXCEEDED,
                             "the job goes on: ask again with the same request_id");
@@ -305,10 +262,10 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
         return Status::OK;
     }
 
-    Status wait(const Patience &patience, const std::string &id, Outcome *outcome)
+    Status wait(const Patience &patience, const std::string &id, uint64_t file, Outcome *outcome)
     {
         waiting_++;
-        Status status = jobs_->await(id, patience, outcome);
+        Status status = jobs_->await(id, file, patience, outcome);
         waiting_--;
         return status;
     }
@@ -325,7 +282,7 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
             patience.until =
                 std::min(patience.until, system_clock::now() + milliseconds(request->timeout_ms()));
         if (status.ok())
-            status = wait(patience, request->job_id(), &outcome);
+            status = wait(patience, request->job_id(), 0, &outcome);
         if (status.ok())
             fill(request->job_id(), outcome, response);
         return status;
@@ -367,7 +324,7 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
         text += "# HELP proofd_grpc_uploads Documents that are being received.\n# TYPE "
                 "proofd_grpc_uploads gauge\n"
                 "proofd_grpc_uploads " +
-                std::to_string(uploads_.taken()) +
+                std::to_string(uploads_->taken()) +
                 "\n# HELP proofd_grpc_waiting Calls that wait for a proof.\n# TYPE "
                 "proofd_grpc_waiting gauge\n"
                 "proofd_grpc_waiting " +
@@ -420,11 +377,11 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
 
     const Mount &mount_;
     Jobs *jobs_;
-    Uploads uploads_;
+    Uploads *uploads_;
     std::atomic<uint64_t> waiting_{0};
 };
 
-std::unique_ptr<grpc::Service> service_create(const Mount &mount, Jobs *jobs, uint64_t uploads)
+std::unique_ptr<grpc::Service> service_create(const Mount &mount, Jobs *jobs, Uploads *uploads)
 {
     return std::make_unique<Engine>(mount, jobs, uploads);
 }

@@ -11,8 +11,9 @@
 
 #include "daemon/grpc/jobs.h"
 #include "daemon/grpc/mount.h"
+#include "daemon/grpc/uploads.h"
 
-/* `uploads`: how many documents may be in memory at once. All is borrowed. */
-std::unique_ptr<grpc::Service> service_create(const Mount &mount, Jobs *jobs, uint64_t uploads);
+/* All is borrowed. */
+std::unique_ptr<grpc::Service> service_create(const Mount &mount, Jobs *jobs, Uploads *uploads);
 
 #endif

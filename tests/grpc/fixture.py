@@ -74,12 +74,12 @@ def expect(what, ok, detail=""):
         passed += 1
     else:
         failed += 1
-        print(f"FAILED {what}: {detail}", flush=True)
+        print(f"FAILED {what}: {str(detail)[:1000]}", flush=True)
     return ok
 
 
 def same(what, found, wanted):
-    return expect(what, found == wanted, f"found {found!r}, wanted {wanted!r}")
+    return expect(what, found == wanted, f"found {repr(found)[:300]}, wanted {repr(wanted)[:300]}")
 
 
 def skip(what, why):
