@@ -13,7 +13,7 @@ patience=5 # nothing here has a time to meet: a limit ends what hangs, on howeve
 
 watch_events() {
     cat "$mnt/events" >"$work/events" &
-    wait_for 5 bash -c "ls -l /proc/$!/fd | grep -q events"
+    opened $! "$mnt/events"
 }
 
 queued() { grep -c '^[^ ]* [0-9]* queued ' "$work/events"; }

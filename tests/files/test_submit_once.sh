@@ -5,7 +5,7 @@
 learn 2KiB-sealed 2KiB-v1
 a=$(c1 2KiB-sealed) b=$(c1 2KiB-v1)
 whole=$(stat -c %s "$a")
-fds() { timeout 60 python3 tests/files/descriptors.py "$@" 2>&1 | tr '\n' ' '; }
+fds() { timeout 300 python3 tests/files/descriptors.py "$@" 2>&1 | tr '\n' ' '; }
 
 # once WHAT NAME: since `before` one job was queued, it is done, and it is of the bytes of a.
 once() {

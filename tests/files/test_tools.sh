@@ -1,4 +1,4 @@
-# The tools table of doc/filesystem.md, row by row: exit status, number of jobs, bytes in the store. Each command has a minute.
+# The tools table of doc/filesystem.md, row by row: exit status, number of jobs, bytes in the store. Each command has two minutes.
 . "$(dirname "$0")/lib.sh"
 
 learn 2KiB-sealed
@@ -38,7 +38,7 @@ row() {
         id=$(stat -c %i "$D")
     fi
     before=$(queued)
-    timeout -k 5 60 bash -c "$command" >"$work/said" 2>&1 </dev/null
+    timeout -k 5 120 bash -c "$command" >"$work/said" 2>&1 </dev/null
     status=$?
     expect "$tool: settles" settle
     case $yields in refused) same "$tool: exit status" $status "$4" ;; *) same "$tool: exit status" $status 0 ;; esac
@@ -223,14 +223,14 @@ over row "less" '$keys q less "$D.report" | grep -q done' kept
 over row "grep -r" 'grep -rl "^done" "$J" | grep -q row.status' kept
 over row "grep -r of the whole mount" 'cd "$J/.." && grep -rl --exclude=events "^done" . | grep -q row.status' kept
 over row "md5sum" 'test "$(md5sum <"$D")" = "$(md5sum <"$S")"' kept
-row "inotifywait" 'timeout 50 inotifywait -m -e close_write --format %f "$J" >"$W/seen" 2>"$W/set" & until grep -q established "$W/set"; do sleep 0.1; done; cp "$S" "$D"
+row "inotifywait" 'timeout 100 inotifywait -m -e close_write --format %f "$J" >"$W/seen" 2>"$W/set" & until grep -q established "$W/set"; do sleep 0.1; done; cp "$S" "$D"
     for i in $(seq 100); do sleep 0.1; grep -qx row.proof "$W/seen" && break; done; kill %1; grep -qx row.proof "$W/seen"' job
 row "inotifywatch" 'inotifywatch -e close_write "$J" >"$W/seen" 2>"$W/set" & until grep -q "Finished establishing" "$W/set"; do sleep 0.1; done; cp "$S" "$D"
     kill %1; wait; grep -q close_write "$W/seen"' job
 # What changes while entr starts is no news to it: up to 50 ms after its watch is set it takes no notice. So there is one change after another.
-row "entr" 'echo x >"$J/.row"; echo "$J/.row" | timeout 50 entr -n -p sh -c "echo ran >$W/entr" &
+row "entr" 'echo x >"$J/.row"; echo "$J/.row" | timeout 100 entr -n -p sh -c "echo ran >$W/entr" &
     until test -s "$W/entr"; do echo y >>"$J/.row"; sleep 0.2; done; kill %1; rm "$J/.row"; cp "$S" "$D"' job
-row "a handler for each event, as incron runs them" 'timeout 50 inotifywait -m -e close_write --format %w%f "$J" 2>"$W/set2" |
+row "a handler for each event, as incron runs them" 'timeout 100 inotifywait -m -e close_write --format %w%f "$J" 2>"$W/set2" |
     while read -r f; do case $f in *.proof) cp "$f" "$W/handled"; break ;; esac; done & until grep -q established "$W/set2"; do sleep 0.1; done
     cp "$S" "$D"; while ! test -s "$W/handled"; do sleep 0.1; done; test $(wc -c <"$W/handled") = 385' job
 # These two look at every process and every mount of the machine, and wait for a foreign mount that answers nothing: so they see ours alone.

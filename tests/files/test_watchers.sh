@@ -33,10 +33,10 @@ else
 fi
 # A script that takes each proof at the first word of it.
 while read -r event file; do case $event$file in CREATE*.proof) cat "$jobs/$file" ;; esac; done \
-    < <(inotifywait -q -m -e create --format '%e %f' "$jobs") >"$work/proofs" &
+    < <(inotifywait -m -e create --format '%e %f' "$jobs" 2>"$work/set-script") >"$work/proofs" &
 watchers+=($!)
-sleep 0.5
-delays 0 15000
+watching "$work/set-script"
+delays 0 60000
 n=200
 for i in $(seq $n); do cp "$a" "$jobs/j$i"; done
 delays 0 0

@@ -6,7 +6,7 @@
  * As an engine (proofd --engine): FAKE_ENGINE_DIR holds
  *   HASH.proof   raw proofs of the C1 whose decoded form has this SHA-256
  *   HASH.fail    (exists) that C1 fails instead
- *   delays       "SYNTHESIS_MS PROVING_MS", read for each partition anew
+ *   delays       "SYNTHESIS_MS PROVING_MS", read for each partition anew; where they get shorter, who waits is let go
  * fake_engine learn C1 PROOFS DIR: writes HASH.proof; PROOFS has a line "INDEX HEX" for each
  * partition. fake_engine hash C1: prints HASH.
  */
@@ -27,13 +27,14 @@
 #include "numa/circuit/c1_reader.h"
 
 #define ITEMS_MAX 2
+#define LOOK_MS 20 /* at the delays, while there is work */
 #define HASH_CHARS (2 * SHA256_DIGEST_LENGTH + 1)
 
 struct item {
     struct link_work id;
     char hash[HASH_CHARS];
     bool proving;
-    int64_t until_ms;
+    int64_t since_ms, until_ms; /* of the stage it is in */
     unsigned proving_ms;
 };
 
@@ -119,7 +120,9 @@ static void say_failed(const struct item *it, int code, const char *text)
 
 static void say_stage(const struct item *it, enum partition_stage stage)
 {
-    say((struct link_message){.type = LINK_STAGE, .stage = {it->id.job, it->id.partition, stage}});
+    say((struct link_message){
+        .type = LINK_STAGE,
+        .stage = {.job = it->id.job, .partition = it->id.partition, .stage = stage}});
 }
 
 static void say_done(const struct item *it)
@@ -161,7 +164,8 @@ static void take_work(const struct link_work *w, int fd)
     free(bytes);
     close(fd);
     read_delays(&synthesis_ms, &it->proving_ms);
-    it->until_ms = now_ms() + synthesis_ms;
+    it->since_ms = now_ms();
+    it->until_ms = it->since_ms + synthesis_ms;
     say_stage(it, PARTITION_SYNTHESIZING);
 }
 
@@ -189,15 +193,32 @@ static void stop(void)
     exit(0);
 }
 
+static void let_go(struct item *it, unsigned synthesis_ms, unsigned proving_ms)
+{
+    int64_t until = it->since_ms + (it->proving ? proving_ms : synthesis_ms);
+
+    if (proving_ms < it->proving_ms)
+        it->proving_ms = proving_ms;
+    if (until < it->until_ms)
+        it->until_ms = until;
+}
+
 static void work_on(void)
 {
+    unsigned synthesis_ms, proving_ms;
+
+    if (items_len > 0)
+        read_delays(&synthesis_ms, &proving_ms);
+    for (size_t i = 0; i < items_len; i++)
+        let_go(&items[i], synthesis_ms, proving_ms);
     for (size_t i = 0; i < items_len;) {
         struct item *it = &items[i];
         if (it->until_ms > now_ms()) {
             i++;
         } else if (!it->proving) {
             it->proving = true;
-            it->until_ms += it->proving_ms;
+            it->since_ms = now_ms();
+            it->until_ms = it->since_ms + it->proving_ms;
             say_stage(it, PARTITION_PROVING);
         } else {
             say_done(it);
@@ -208,7 +229,8 @@ static void work_on(void)
 
 static int wait_ms(int64_t status_at)
 {
-    int64_t until = status_at;
+    int64_t look_at = now_ms() + LOOK_MS;
+    int64_t until = items_len > 0 && look_at < status_at ? look_at : status_at;
 
     for (size_t i = 0; i < items_len; i++)
         until = items[i].until_ms < until ? items[i].until_ms : until;

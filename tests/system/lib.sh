@@ -5,27 +5,35 @@
 #   same WHAT FOUND WANTED     two texts are equal
 #   skip WHAT WHY              counted and said
 #   finish                     the closing line; exit status
-#   wait_for SECONDS COMMAND   tries again until it succeeds
+#   wait_for SECONDS COMMAND   tries again until it succeeds; a limit ends what hangs, nothing has to meet it
+#   opened PID FILE            waits until the process has it open
+#   watching FILE              waits until inotifywait, whose messages it has, watches
+#   parked N                   waits until N requests are pending in the mount
 #   start [OPTION...]          starts proofd and waits until the mount answers; restart: after a kill or a stop
 #   stop                       ends it in good order
 #   c1 NAME                    path of a C1 file (bare JSON) made of tests/vectors/c1/NAME
-#   learn NAME                 lets the fake engine prove it; delays SYNTHESIS_MS PROVING_MS sets how slowly
+#   learn NAME                 lets the fake engine prove it; delays SYNTHESIS_MS PROVING_MS sets how slowly, and lets go of what waits longer
 #   ends NAME STATE [SECONDS]  job NAME comes to that state
 #
-# $jobs is the directory of jobs, $work a scratch directory, $mnt the mount, $store the store. Everything goes when
-# the test ends, whatever way it ends. The engine is tests/system/fake_engine.c unless real_engine is called first.
+# $jobs is the directory of jobs, $work a scratch directory, $mnt the mount, $store the store; $cpu and $other_cpu are
+# CPUs that may be used, the same one where there is no other. Everything goes when the test ends, whatever way it ends.
+# The engine is tests/system/fake_engine.c unless real_engine is called first.
 
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$root" || exit 2
 build=$(cd "${BUILD:-build}" && pwd) || exit 2
 proofd=$build/proofd proofctl=$build/proofctl probe=$build/tests/system/probe fake=$build/tests/system/fake_engine
+ours=$(awk '/^Cpus_allowed_list/ { print $2 }' /proc/self/status) # as 0-1 or 3 or 0,2-3
+cpu=${ours%%[-,]*} other_cpu=${ours##*[-,]}
 vectors=$root/tests/vectors/c1
 passed=0 failed=0 skipped=0
 engine=$fake
 front= log=
 work=$(mktemp -d "${TMPDIR:-/tmp}/proofd-test.XXXXXX")
 mnt=$work/mnt store=$work/store jobs=$mnt/jobs
+connections=/sys/fs/fuse/connections
+[ -n "$(ls $connections 2>/dev/null)" ] || mount -t fusectl none $connections 2>/dev/null
 export FAKE_ENGINE_DIR=$work/known
 mkdir "$FAKE_ENGINE_DIR"
 echo "0 0" >"$FAKE_ENGINE_DIR/delays"
@@ -110,12 +118,30 @@ finish() {
 
 # A slow build (PROOFD_QUICK) is given four times as long, and a test may ask for more patience.
 wait_for() {
-    local until=$(($(date +%s%3N) + $1 * ${PROOFD_QUICK:+4 *} ${patience:-1} * 1000))
+    local until=$(($(date +%s%3N) + $1 * ${PROOFD_QUICK:+4 *} ${patience:-3} * 1000))
     shift
     until "$@" 2>/dev/null; do
         [ "$(date +%s%3N)" -lt "$until" ] || return 1
         sleep 0.02
     done
+}
+
+has_open() { ls -l "/proc/$1/fd" | grep -qF -- " -> $2"; }
+
+opened() { wait_for 30 has_open "$@"; }
+
+watching() { wait_for 30 grep -q established "$1"; }
+
+pending() { # requests that the kernel waits for
+    local dev
+    dev=$(mountpoint -d "$mnt") && cat "$connections/${dev#*:}/waiting"
+}
+
+pending_are() { [ "$(pending)" -ge "$1" ]; }
+
+# Without the kernel's word they are given a moment.
+parked() {
+    if [ -n "$(ls "$connections")" ]; then wait_for 20 pending_are "$1"; else sleep 0.5; fi
 }
 
 # ---- the service ----

@@ -8,11 +8,8 @@ command -v python3 >/dev/null || lacks "python3"
 command -v inotifywait >/dev/null || lacks "inotifywait"
 seconds=${SOAK_SECONDS:-3600}
 seed=${SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
-cpus=$(nproc)
-[ "$cpus" -ge 2 ] && nodes="cpus:0 cpus:1" || nodes="cpus:0 cpus:0"
+nodes="cpus:$cpu cpus:$other_cpu"
 chmod 755 "$work" # for other users
-connections=/sys/fs/fuse/connections
-[ -n "$(ls $connections)" ] || mount -t fusectl none $connections 2>/dev/null
 device=none
 [ ! -w /dev/cuse ] || device=proof-soak-$$
 printf '%s\n' "synthesis_ms = 3" "synthesis_jitter_ms = 9" "start_ms = 3" "start_jitter_ms = 9" "finish_ms = 2" \

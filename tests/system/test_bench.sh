@@ -14,7 +14,7 @@ code() { # wanted status, then a command: what it says is in $work/said
 }
 engines_up() { ! grep -q '^proofd_engine_up.* 0$' "$mnt/metrics"; }
 begin() {
-    start --nodes "cpus:0 cpus:0" --permits 3 --simulate "$work/sim"
+    start --nodes "cpus:$cpu cpus:$cpu" --permits 3 --simulate "$work/sim"
     wait_for 30 engines_up
 }
 echo '{"proofd-test":{"partitions":5,"seed":1}}' >"$work/doc"
@@ -144,7 +144,7 @@ expect "stop" stop
 mkdir "$work/true"
 "$build/tests/system/sim_learn" "$(c1 2KiB-sealed)" "$vectors/2KiB-sealed/proof-r3-s5.txt" "$work/true"
 simulate "proofs = $work/true"
-start --nodes "cpus:0" --permits 2 --simulate "$work/sim"
+start --nodes "cpus:$cpu" --permits 2 --simulate "$work/sim"
 wait_for 60 engines_up
 code 0 bench --c1 "$(c1 2KiB-sealed)" --count 2
 like "two computations" "$(grep '^proofs ' "$work/said")" '2 of 2 done, 0 of them shared'

@@ -92,7 +92,7 @@ json "is an error in JSON" '.error | startswith("usage: proofctl cancel")' true
 # ---- cancelled
 "$proofctl" wait --mount "$mnt" two >"$work/waited" 2>&1 &
 waiter=$!
-sleep 0.3
+opened $waiter "$jobs/two.status"
 exits 0 "cancel" cancel two
 says "says so" "two: cancelled"
 wait "$waiter"
@@ -108,7 +108,6 @@ wait_for 20 test -e "$jobs/again.status"
 delays 0 0
 exits 1 "cancel as JSON what is not there, and one that was refused" cancel --json bad
 json "is an error" '.error' "has ended already: refused"
-kill -KILL "$(engine_pid)" # its 60 s are over
 exits 0 "wait" wait one
 says "says so" "one: $(cat "$jobs/one.status")"
 like "with the parameters" "$(cat "$work/said")" "insecure development parameters"
@@ -130,15 +129,16 @@ wait_for 20 in_state stays proving
 waiter=$!
 "$proofctl" submit --wait --mount "$mnt" --name goes "$b" >"$work/waited2" 2>"$work/grumbled2" &
 submitter=$!
+opened $waiter "$jobs/stays.status"
+opened $submitter "$jobs/goes.status"
 wait_for 20 in_state goes proving
-sleep 0.3
 expect "a clean end" stop
 expect "who waits says that the service is gone" wait_for 20 grep -q "$mnt: the service is gone; waiting" "$work/grumbled"
 exits 2 "wait where there is none" wait stays
 complains "says so" "$mnt/jobs: .*is proofd running there\?"
 expect "start again" restart
 wait_for 20 in_state stays proving
-sleep 1 # for who waits to look at the new mount
+opened $waiter "$jobs/stays.status" # on the new mount
 kill_front
 delays 0 0
 expect "start again after a crash" restart

@@ -16,6 +16,7 @@ fill() { # leaves so many KiB free
     truncate -s -"$1"K "$store/filler"
 }
 make_room() { rm -f "$store/filler"; }
+as_few() { [ "$(ls "$store" | wc -l)" -le "$before" ]; }
 
 full() { # what file name: cp is told
     refuse "$1" cp "$2" "$jobs/$3"
@@ -44,8 +45,7 @@ for left in 0 4 32 64 100 120 140 160 180; do
     refuse "with $left KiB: no job" test -e "$jobs/try.status"
     refuse "with $left KiB: no file" test -e "$jobs/try"
     rm -f "$jobs/try.error"
-    wait_for 5 test "$(ls "$store" | wc -l)" -le "$before"
-    expect "with $left KiB: nothing is left in the store" test "$(ls "$store" | wc -l)" -le "$before"
+    expect "with $left KiB: nothing is left in the store" wait_for 5 as_few
     make_room
 done
 like "there was enough in the end" "${enough:-never}" "^[0-9]+$"
@@ -77,17 +77,17 @@ expect "a job" ends u done
 rm "$jobs/u"
 
 # ---- a proof that cannot be written
-delays 0 1500
+delays 0 60000
 cp "$c" "$jobs/proved"
 wait_for 10 in_state proved proving
 fill 0
+delays 0 0
 expect "status tells of proofs in memory" wait_for 10 grep -q "cannot be written" "$mnt/status"
 refuse "no proof yet" test -e "$jobs/proved.proof"
 full "cp meanwhile" "$b" "other"
 make_room
 expect "with room it is written" ends proved done
 expect "and valid" is_valid "$c" "$jobs/proved.proof"
-delays 0 0
 
 # ---- a start on a full disk
 fill 0

@@ -55,11 +55,11 @@ bring_to() { # moment round
         wait $!
         ;;
     queued) # more than the engine takes at a time
-        delays 300 300
+        delays 60000 60000
         for i in 0 1 2 3; do submit_and_wait "q$n.$i" $i; done
         ;;
     synthesizing | proving)
-        if [ "$1" = proving ]; then delays 0 400; else delays 400 0; fi
+        if [ "$1" = proving ]; then delays 0 60000; else delays 60000 0; fi
         for i in 0 1; do submit_and_wait "w$n.$i" $i; done
         wait_for 10 in_state "w$n.0" "$1"
         ;;
@@ -77,7 +77,7 @@ bring_to() { # moment round
         cp "$work/bad" "$jobs/b$n" 2>/dev/null
         ;;
     cancelled)
-        delays 0 2000
+        delays 0 60000
         submit_and_wait "c$n" 2
         wait_for 10 in_state "c$n" proving
         unset "content_of[c$n]"

@@ -25,7 +25,7 @@ wrong_job() { # a job whose only proof is wrong three times
 # ---- an option; and what engines hear of it at their start
 refuse "an option of no level" "$proofd" --check-config --log-level "info sched=loud"
 like "says which" "$(cat "$work/out")" "log_level: 'loud' is none of off, err, warn, info, debug"
-start --nodes "cpus:0" --simulate "$work/sim" --log-level "warn engine=info"
+start --nodes "cpus:$cpu" --simulate "$work/sim" --log-level "warn engine=info"
 expect "the engine is up" wait_for 30 engine_up
 same "an option" "$(levels)" "warn engine=info"
 expect "an engine has its level" wait_for 10 says "$log" '^<6>node=0 msg="memory is there"'
@@ -58,7 +58,7 @@ refuse "jobs are off" says "$log" 'state=(queued|failed)'
 same "the mark's level is one more" "$(levels)" "off front=info sched=debug engine=err"
 expect "a stop" stop
 
-start --nodes "cpus:0" --simulate "$work/sim" --log-level "info"
+start --nodes "cpus:$cpu" --simulate "$work/sim" --log-level "info"
 expect "the engine is up again" wait_for 30 engine_up
 set_levels "engine=off sched=off"
 wrong_job 2

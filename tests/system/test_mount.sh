@@ -78,7 +78,7 @@ data = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fd
 if libc.mount(b"theirs", sys.argv[1].encode(), b"fuse.theirs", 0, data) != 0:
     sys.exit(os.strerror(ctypes.get_errno()))
 print("mounted", flush=True)
-sys.stdin.read()' "$mnt" < <(sleep 60) >"$work/theirs" &
+sys.stdin.read()' "$mnt" < <(sleep 600) >"$work/theirs" &
     theirs=$!
     wait_for 10 grep -q mounted "$work/theirs"
     refuse_start "a FUSE mount of somebody else" "a mount of another program \(fuse.theirs\) is there"

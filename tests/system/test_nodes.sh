@@ -16,7 +16,7 @@ engine_up() { grep -q '^proofd_engine_up.* 1$' "$mnt/metrics"; }
 test_job() { echo "{\"proofd-test\":{\"partitions\":$2,\"seed\":$3}}" >"$jobs/$1"; }
 
 # ---- a CPU set smaller than what is configured
-if [ "$(nproc)" -ge 2 ]; then
+if [ "$cpu" -eq 0 ] && [ "$other_cpu" -gt 0 ]; then
     simulate "witness = 64K"
     confined
     start --nodes "cpus:0-1" --simulate "$work/sim"
@@ -35,7 +35,7 @@ fi
 
 # ---- a slot that can never fit
 simulate "witness = 100000G"
-start --nodes "cpus:0" --simulate "$work/sim"
+start --nodes "cpus:$cpu" --simulate "$work/sim"
 expect "too large a slot: the engine is there all the same" wait_for 30 engine_up
 test_job large 1 1
 expect "its job fails" ends large failed

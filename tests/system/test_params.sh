@@ -48,6 +48,7 @@ begin() { # with nothing of what was told before
     : >"$log"
     start --log-level debug
     cat "$mnt/events" >"$work/events" &
+    opened $! "$mnt/events"
 }
 
 # ---- what shows without reading points: refused at the door

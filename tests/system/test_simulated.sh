@@ -4,8 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 real_engine
 chmod 755 "$work" # for other users
-ours=$(awk '/^Cpus_allowed_list/ { print $2 }' /proc/self/status) # as 0-1 or 3 or 0,2-3
-nodes="cpus:${ours%%[-,]*} cpus:${ours##*[-,]}"
+nodes="cpus:$cpu cpus:$other_cpu"
 
 simulate() { printf '%s\n' "$@" >"$work/sim"; }
 engines_up() { ! grep -q '^proofd_engine_up.* 0$' "$mnt/metrics"; }
@@ -75,17 +74,16 @@ is_idle "many jobs"
 remove_all
 
 # ---- an urgent job does not wait for the queue
-test_job slow 100 1
-expect "slow is proving" wait_for 10 in_state slow proving
-echo critical >"$jobs/slow.priority" # and back: priorities reach what is in an engine
-echo low >"$jobs/slow.priority"
+for i in 1 2 3 4 5 6 7 8; do test_job "slow$i" 100 "$i"; done
+expect "slow1 is proving" wait_for 10 in_state slow1 proving
+echo critical >"$jobs/slow1.priority" # and back: priorities reach what is in an engine
+echo low >"$jobs/slow1.priority"
 test_job urgent 2 2
 echo critical >"$jobs/urgent.priority"
-expect "urgent is done" ends urgent done 10
-refuse "before slow" in_state slow done
-rm "$jobs/slow"
-is_idle "a cancelled job"
+expect "urgent is done" ends urgent done
+refuse "before those that came earlier" in_state slow8 done
 remove_all
+is_idle "cancelled jobs"
 expect "stop" stop
 
 # ---- users of a priority take turns: a small job of another one does not wait for a long queue
@@ -93,17 +91,16 @@ simulate "start_ms = 10"
 begin
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
     other() { setpriv --reuid 1001 --regid 1001 --clear-groups "$@"; }
-    for i in 1 2 3; do test_job "much$i" 100 "$i"; done
+    for i in 1 2 3 4 5 6 7 8; do test_job "much$i" 100 "$i"; done
     expect "another user's job" other bash -c "echo '{\"proofd-test\":{\"partitions\":4,\"seed\":9}}' >'$jobs/little'"
     expect "little is done" ends little done 30
-    refuse "before much that came earlier" in_state much2 done
+    refuse "before much that came earlier" in_state much8 done
     refuse "critical is not for everybody" other bash -c "echo critical >'$jobs/little.priority'"
     expect "high is" other bash -c "echo high >'$jobs/little.priority'"
     expect "stop" stop
     begin --critical-group 1001
     expect "critical is for its group" other bash -c "echo critical >'$jobs/little.priority'"
     same "which is what it is" "$(cat "$jobs/little.priority")" critical
-    for i in 1 2 3; do expect "much$i is done" ends "much$i" done 60; done
     remove_all
 else
     skip "users among each other" "not root, or no setpriv"
@@ -181,16 +178,17 @@ is_idle "faults"
 kill_front
 
 # ---- after a crash of the front only what is missing is proved again
-simulate "start_ms = 30"
+simulate "start_ms = 100"
 begin
 expect "what was left is done" wait_for 60 bash -c "! ls '$jobs' | grep -q . || true"
 remove_all
-test_job crash 40 5
-expect "crash is half done" wait_for 30 bash -c "grep -qE '^proving (1[0-9]|2[0-9])/' '$jobs/crash.status'"
+test_job crash 100 5
+expect "crash is begun" wait_for 30 grep -qE '^proving [1-9][0-9]+/' "$jobs/crash.status"
 kill_front
+simulate "start_ms = 5"
 begin
 expect "crash is done" ends crash done 60
-same "without doing all of it again" "$(($(column 0 proving 4) + $(column 1 proving 4) < 35))" 1
+same "without doing all of it again" "$(($(column 0 proving 4) + $(column 1 proving 4) <= 90))" 1
 is_idle "a crash"
 expect "stop" stop
 
@@ -198,7 +196,7 @@ expect "stop" stop
 mkdir "$work/true"
 "$build/tests/system/sim_learn" "$(c1 2KiB-sealed)" "$vectors/2KiB-sealed/proof-r3-s5.txt" "$work/true"
 simulate "proofs = $work/true"
-begin --nodes "cpus:0" --permits 2
+begin --nodes "cpus:$cpu" --permits 2
 expect "cp" cp "$(c1 2KiB-sealed)" "$jobs/true"
 expect "true is done" ends true done 120
 expect "true is valid" is_valid "$(c1 2KiB-sealed)" "$jobs/true.proof"

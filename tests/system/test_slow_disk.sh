@@ -35,7 +35,7 @@ proofd=$work/proofd
 printf 'start_ms = 50\nfinish_ms = 50\n' >"$work/sim"
 doc() { echo "{\"proofd-test\":{\"partitions\":2,\"seed\":$1}}"; }
 
-# The median, so that a machine with other things to do is no fault of ours; nothing takes longer than a few syncs.
+# The median, half a sync, so that a machine with other things to do is no fault of ours; and nothing waits for sync after sync.
 look() { # what
     python3 - "$mnt" "$jobs/kept" >"$work/looked" <<'PY'
 import os, sys, time
@@ -54,7 +54,7 @@ for name, ms in sorted(took.items()):
     print(name, int(sorted(ms)[len(ms) // 2]), int(max(ms)))
 PY
     while read -r name median most; do
-        expect "$1: $name within 50 ms ($median, at most $most)" test "$median" -le 50 -a "$most" -le 500
+        expect "$1: $name within 150 ms ($median, at most $most)" test "$median" -le 150 -a "$most" -le 3000
     done <"$work/looked"
     same "$1: all was looked at" "$(wc -l <"$work/looked")" 5
 }
@@ -69,7 +69,7 @@ for i in $(seq 5); do
     { doc "2$i" | dd of="$jobs/.t$i" status=none; mv "$jobs/.t$i" "$jobs/m$i"; rm "$jobs/m$i"; } 2>/dev/null &
     others[i]=$!
 done
-sleep 0.3
+expect "a writer waits for the disk" wait_for 10 test -e "$jobs/w1"
 look "a slow disk"
 look "and a while later"
 rm "$SLOW"

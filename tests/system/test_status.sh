@@ -5,6 +5,7 @@ learn 2KiB-sealed 2KiB-v1 2KiB-sparse
 a=$(c1 2KiB-sealed) b=$(c1 2KiB-v1) c=$(c1 2KiB-sparse)
 start
 cat "$mnt/events" >"$work/events" &
+opened $! "$mnt/events"
 says() { grep -qE -- "$2" "$1"; } # FILE PATTERN
 
 # ---- a name cannot forge a line or reach a terminal

@@ -11,8 +11,8 @@ waits_for_end() { kill -0 "$front" 2>/dev/null; }
 now() { date +%s%3N; }
 
 # ---- in time: a proof that has been begun is made, a file that is being written may be finished
-delays 0 3000
-start --max-unfinished 2 --stop-wait 60
+delays 0 600000
+start --max-unfinished 2 --stop-wait 600
 cp "$a" "$jobs/begun"
 expect "begun" wait_for 20 in_state begun proving
 exec 7>"$jobs/half"
@@ -24,11 +24,11 @@ kill -TERM "$front"
 expect "no new file" wait_for 20 cannot_open "$jobs/new"
 wait $waits
 like "who waited is told" "$(cat "$work/waits")" "Operation canceled"
-if waits_for_end && in_state begun proving; then
-    expect "status says it" grep -q '^stopping  *no file can be opened' "$mnt/status"
-    tail -c +1001 "$b" >&7
-fi
+expect "begun is still proving" in_state begun proving
+expect "status says it" grep -q '^stopping  *no file can be opened' "$mnt/status"
+tail -c +1001 "$b" >&7
 exec 7>&-
+delays 0 0
 wait "$front"
 same "a clean end" $? 0
 refuse "nothing went back" grep -q "goes back to the queue" "$log"
@@ -50,7 +50,7 @@ from=$(now)
 expect "stop" stop
 ms=$(($(now) - from))
 expect "after the time that there is ($ms ms)" test $ms -ge 1000
-expect "and soon" test $ms -lt ${PROOFD_QUICK:+4}15000
+expect "and soon" test $ms -lt 120000
 expect "as the log says" grep -q "goes back to the queue" "$log"
 
 # ---- another signal
@@ -88,12 +88,13 @@ done_ever() { awk '$1 == "proofd_partitions_done_total" { print $2 }' "$mnt/metr
 start --nodes all --simulate "$work/sim" --stop-wait 60
 echo '{"proofd-test":{"partitions":100,"seed":1}}' >"$jobs/many"
 expect "many is begun" wait_for 30 eval '[ "$(done_ever)" -ge 2 ]'
-from=$(now) before=$(done_ever)
+before=$(done_ever) # or more, by the time that the signal is there
 expect "stop" stop
-ms=$(($(now) - from))
+late=$(awk '/msg=stopping/ { n = 0 } /stage=verified/ { n++ } END { print n }' "$log")
 start --nodes all --simulate "$work/sim"
 after=$(cut -d' ' -f2 "$jobs/many.status" | cut -d/ -f1)
-expect "what was begun was kept ($before, then $after, in $ms ms)" test "$after" -gt "$before" -a "$after" -le $((before + 8))
+expect "what was begun was kept ($before, then $after, $late of them while it stopped)" \
+    test "$after" -gt "$before" -a "$late" -gt 0 -a "$late" -le 8
 rm "$jobs/many"
 expect "stop" stop
 finish

@@ -42,8 +42,11 @@ same "what runs comes first, what has ended not at all" "$(sed '1,/^JOB/d' "$wor
     'running od\x1bd waiting '
 same "a status is that of its file" "$(grep '^running' "$work/top" | tr -s ' ')" "running $(cat "$jobs/running.status")"
 if command -v script >/dev/null; then
-    timeout 10 script -qc "stty rows 9; timeout 5 '$proofctl' top --mount '$mnt'" /dev/null </dev/null >"$work/screen" 2>&1
-    expect "a terminal is drawn anew" test "$(grep -c $'\033\[H' "$work/screen")" -ge 2
+    timeout 100 script -qc "stty rows 9; exec timeout 100 '$proofctl' top --mount '$mnt'" /dev/null </dev/null >"$work/screen" 2>&1 &
+    drawn_twice() { [ "$(grep -c $'\033\[H' "$work/screen")" -ge 2 ]; }
+    expect "a terminal is drawn anew" wait_for 20 drawn_twice
+    kill $!
+    wait $!
     expect "and no longer than it is" grep -q 'and 2 more' "$work/screen"
 fi
 expect "once" top --once

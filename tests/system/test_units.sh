@@ -60,9 +60,8 @@ wait_for 30 grep -q '^proofd_engine_up.* 1$' "$mnt/metrics"
 same "the service has no other capability" \
     "$(awk '/^CapBnd/ { print $2 }' "/proc/$front/status")" \
     "$(setpriv --no-new-privs --bounding-set="$capabilities" awk '/^CapBnd/ { print $2 }' /proc/self/status)"
-inotifywait -q -m -e create,attrib --format '%e %f' "$jobs" >"$work/told" 2>&1 &
-wait_for 5 test -n "$(ls /proc/$!/fdinfo)"
-sleep 0.5
+inotifywait -m -e create,attrib --format '%e %f' "$jobs" >"$work/told" 2>"$work/set" &
+watching "$work/set"
 echo '{"proofd-test":{"partitions":2,"seed":1}}' >"$work/doc"
 chmod 644 "$work/doc"
 expect "another user submits" setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "umask 077; cp '$work/doc' '$jobs/theirs'"

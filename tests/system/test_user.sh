@@ -39,9 +39,9 @@ refuse "its proof is its owner's" as 1002 cat "$jobs/secret.proof"
 expect "who can take it" as 1001 cat "$jobs/secret.proof"
 refuse "who cannot write it" as 1001 bash -c "echo x >'$jobs/secret.proof'"
 if command -v inotifywait >/dev/null; then
-    as 1002 timeout 20 inotifywait -q -e close_write --include '/open\.proof$' --format %f "$jobs" >"$work/seen" 2>/dev/null &
+    as 1002 timeout 60 inotifywait -e close_write --include '/open\.proof$' --format %f "$jobs" >"$work/seen" 2>"$work/set" &
     watcher=$!
-    sleep 0.5
+    watching "$work/set"
     as 1001 cp "$b" "$jobs/open"
     wait $watcher
     same "a watcher of another user sees a proof" "$(cat "$work/seen")" open.proof

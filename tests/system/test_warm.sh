@@ -5,7 +5,7 @@
 [ -z "${PROOFD_QUICK:-}" ] || lacks "an engine without sanitizers, which map memory and take faults of their own"
 real_engine
 printf '%s\n' "synthesis_ms = 1" "start_ms = 2" "finish_ms = 2" "device = 1M" >"$work/sim"
-start --nodes "cpus:0" --simulate "$work/sim" --log-level warn
+start --nodes "cpus:$cpu" --simulate "$work/sim" --log-level warn
 engines_up() { ! grep -q '^proofd_engine_up.* 0$' "$mnt/metrics"; }
 expect "the engine is up" wait_for 30 engines_up
 pid=$(sed -nE 's/.*node 0: ready.* pid ([0-9]+).*/\1/p' "$mnt/status")

@@ -1,5 +1,6 @@
 # Watchers: inotify, poll, and the stream of events.
 . "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || lacks "python3"
 
 learn 2KiB-sealed 2KiB-v1 2KiB-sparse
 a=$(c1 2KiB-sealed) b=$(c1 2KiB-v1)
@@ -11,12 +12,11 @@ count() { grep -c -- "$1" "$2"; }
 # ---- inotify
 if command -v inotifywait >/dev/null; then
     # At each event of a proof a script reads the file: it must be whole at once.
-    inotifywait -q -m -e create,close_write,moved_to,attrib --format '%e %f' "$jobs" >"$work/inotify" 2>&1 &
-    wait_for 5 test -n "$(ls /proc/$!/fdinfo)"
-    inotifywait -q -m -e create --format '%f' "$jobs" 2>/dev/null | while read -r f; do
+    inotifywait -m -e create,close_write,moved_to,attrib --format '%e %f' "$jobs" >"$work/inotify" 2>"$work/set" &
+    inotifywait -m -e create --format '%f' "$jobs" 2>"$work/set2" | while read -r f; do
         case $f in *.proof) wc -c <"$jobs/$f" ;; esac
     done >"$work/sizes" &
-    sleep 0.5
+    watching "$work/set" && watching "$work/set2"
     cp "$a" "$jobs/w"
     ends w done
     cp /dev/null "$jobs/.x" && rm "$jobs/.x" # a mark at the end
@@ -31,9 +31,9 @@ if command -v inotifywait >/dev/null; then
     same "a proof is whole when it appears" "$(cat "$work/sizes")" 385
     rm "$jobs/w"
 
-    timeout 20 inotifywait -q -e close_write --include '/e\.error$' --format '%f' "$jobs" >"$work/error" &
+    timeout 60 inotifywait -e close_write --include '/e\.error$' --format '%f' "$jobs" >"$work/error" 2>"$work/set3" &
     waiter=$!
-    sleep 0.5
+    watching "$work/set3"
     echo '{}' >"$work/f"
     refuse "rubbish" cp "$work/f" "$jobs/e"
     expect "an error raises an event" wait $waiter
@@ -44,17 +44,19 @@ else
 fi
 
 # ---- poll on a status
-poll_status() { # name
-    wait_for 10 test -e "$jobs/$1.status"
-    "$probe" poll "$jobs/$1.status" 10000
-}
-delays 700 300
+delays 60000 60000
 cp "$b" "$jobs/p"
 wait_for 5 in_state p synthesizing
-same "poll tells of the next state" "$(poll_status p | tr '\n' ' ')" "watching ready in pri proving 0/1 node=0 "
+"$probe" poll "$jobs/p.status" 60000 >"$work/poll" &
+poller=$!
+wait_for 5 grep -q watching "$work/poll"
+delays 0 60000
+wait $poller
+same "poll tells of the next state" "$(tr '\n' ' ' <"$work/poll")" "watching ready in pri proving 0/1 node=0 "
+delays 0 0
 ends p done
 same "poll waits when nothing changes" "$("$probe" poll "$jobs/p.status" 300 | tr '\n' ' ')" "watching timeout "
-timeout 10 "$probe" poll "$jobs/p.status" 8000 >"$work/poll" &
+"$probe" poll "$jobs/p.status" 60000 >"$work/poll" &
 poller=$!
 wait_for 5 grep -q watching "$work/poll"
 rm "$jobs/p"
@@ -62,16 +64,15 @@ wait $poller
 expect "poll tells of the end of a job" grep -q ready "$work/poll"
 
 # ---- events
-delays 0 0
 same "nothing to read: EAGAIN" "$("$probe" nonblock "$mnt/events")" EAGAIN
 cat "$mnt/events" >"$work/events" &
 reader=$!
 cat "$mnt/events" >"$work/events2" &
 reader2=$!
-timeout 10 "$probe" poll-events "$mnt/events" 8000 >"$work/poll" &
+"$probe" poll-events "$mnt/events" 60000 >"$work/poll" &
 poller=$!
 wait_for 5 grep -q watching "$work/poll"
-sleep 0.3
+opened $reader "$mnt/events" && opened $reader2 "$mnt/events"
 cp "$b" "$jobs/ev"
 ends ev done
 rm "$jobs/ev"
@@ -81,7 +82,7 @@ expect "poll wakes" grep -q '^ready in' "$work/poll"
 for s in queued done removed; do same "one line for $s" "$(count " $s ev\$" "$work/events")" 1; done
 like "form of a line" "$(head -n 1 "$work/events")" '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z,[0-9]+\.[0-9]{6} [0-9]+ [a-z]+ ev$'
 expect "monotonic time does not go back" eval "cut -d' ' -f1 '$work/events' | cut -d, -f2 | sort -nc"
-expect "every reader gets every line" cmp "$work/events" "$work/events2"
+expect "every reader gets every line" wait_for 5 cmp "$work/events" "$work/events2"
 kill -INT $reader2 2>/dev/null
 kill -TERM $reader2
 expect "a reader can be ended" wait_for 5 bash -c "! kill -0 $reader2 2>/dev/null"
@@ -95,15 +96,30 @@ rm "$jobs/$odd"
 
 # A reader that sleeps loses lines and is told so.
 exec 9<"$mnt/events"
-for i in $(seq 1 600); do echo x >"$jobs/.n" && mv "$jobs/.n" "$jobs/.m" && rm "$jobs/.m"; done
-timeout 1 dd bs=64k count=100 iflag=nonblock <&9 >"$work/late" 2>/dev/null
+python3 - "$jobs" <<'PY'
+import os, sys
+for i in range(600):
+    with open(sys.argv[1] + "/.n", "w") as f:
+        f.write("x\n")
+    os.rename(sys.argv[1] + "/.n", sys.argv[1] + "/.m")
+    os.unlink(sys.argv[1] + "/.m")
+PY
+removals() { [ "$(count " removed $1\$" "$work/events")" -eq "$2" ]; }
+expect "600 removals were told to who reads" wait_for 5 removals .m 600
+timeout 30 dd bs=64k count=100 iflag=nonblock <&9 >"$work/late" 2>/dev/null
 exec 9<&-
 lines=$(wc -l <"$work/late")
-expect "600 removals were told to who reads" wait_for 5 test "$(count ' removed .m$' "$work/events")" -eq 600
 expect "the sleeper has them too ($lines lines)" test "$lines" -ge 600
 exec 9<"$mnt/events"
-for i in $(seq 1 1100); do echo x >"$jobs/.n" && rm "$jobs/.n"; done
-timeout 1 dd bs=64k count=100 iflag=nonblock <&9 >"$work/late" 2>/dev/null
+python3 - "$jobs" <<'PY'
+import os, sys
+for i in range(1100):
+    with open(sys.argv[1] + "/.n", "w") as f:
+        f.write("x\n")
+    os.unlink(sys.argv[1] + "/.n")
+PY
+expect "1100 removals were told to who reads" wait_for 5 removals .n 1100
+timeout 30 dd bs=64k count=100 iflag=nonblock <&9 >"$work/late" 2>/dev/null
 exec 9<&-
 like "lost events are said first" "$(head -n 1 "$work/late")" '^lost [0-9]+ events$'
 same "none is lost in silence" \
