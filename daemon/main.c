@@ -447,6 +447,10 @@ static int make_tree(struct service *sv, struct errmsg *err)
         {"log_level", 0644, render_log_level, write_log_level, sv, NULL},
     };
     size_t nodes_len, params_len, len = ARRAY_LEN(own);
+    gid_t operators;
+    int ret = config_critical_gid(&sv->config, &operators, err);
+    if (ret < 0)
+        return ret;
     const struct node_file *nodes = node_files_list(sv->node_files, &nodes_len);
     const struct params_file *params = params_files_list(sv->params_files, &params_len);
     struct tree_file *files = calloc(len + nodes_len + params_len, sizeof(*files));
@@ -459,7 +463,7 @@ static int make_tree(struct service *sv, struct errmsg *err)
             .path = nodes[i].path, .mode = 0444, .render = nodes[i].render, .ctx = nodes[i].ctx};
     for (size_t i = 0; i < params_len; i++)
         files[len++] = (struct tree_file){.path = params[i].path,
-                                          .mode = 0644,
+                                          .mode = 0664,
                                           .render = params[i].render,
                                           .write = params[i].write,
                                           .ctx = params[i].ctx,
@@ -469,8 +473,9 @@ static int make_tree(struct service *sv, struct errmsg *err)
                                      .files_len = len,
                                      .uid = getuid(),
                                      .gid = getgid(),
+                                     .operators = operators,
                                      .shared = sv->config.shared_group[0]};
-    int ret = tree_create(&opt, &sv->tree, err);
+    ret = tree_create(&opt, &sv->tree, err);
     free(files);
     return ret;
 }

@@ -127,6 +127,9 @@ static void publish_status(struct sched *s)
             es->in_flight[k].ms = e->flights[k].since;
             es->in_flight[k].size = e->flights[k].size;
         }
+        for (size_t k = 0; k < SCHED_SIZES; k++)
+            if (e->wishes[k].state == WISH_DONE)
+                e->wishes[k].state = WISH_NONE;
     }
     pthread_mutex_unlock(&s->lock);
 }

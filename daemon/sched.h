@@ -120,9 +120,9 @@ void sched_status(struct sched *s, struct sched_status *out);
 /* The same of one engine, by its place among sched_options.nodes. */
 void sched_engine_status(struct sched *s, size_t engine, struct engine_status *out);
 /* What became of the wish that the engine of a place loads the parameters of a size, or gives them up. */
-enum sched_wish { WISH_NONE, WISH_ASKED, WISH_SENT, WISH_FAILED };
+enum sched_wish { WISH_NONE, WISH_ASKED, WISH_SENT, WISH_DONE, WISH_FAILED };
 struct sched_wish_status {
-    enum sched_wish state; /* WISH_NONE: it was fulfilled, or there never was one */
+    enum sched_wish state; /* WISH_DONE: fulfilled, and not seen in engine_status yet; then WISH_NONE */
     bool evict;
     char why[256]; /* WISH_FAILED */
 };

@@ -267,7 +267,7 @@ static void on_params_done(struct sched *s, struct engine *e, const struct link_
     struct sched_wish_status *w = &e->wishes[d->asked.size];
     bool due = w->state == WISH_SENT && w->evict == evict;
     if (due) {
-        w->state = d->code < 0 ? WISH_FAILED : WISH_NONE;
+        w->state = d->code < 0 ? WISH_FAILED : WISH_DONE;
         memcpy(w->why, d->text, sizeof(w->why));
     }
     pthread_mutex_unlock(&s->lock);

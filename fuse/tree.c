@@ -50,7 +50,7 @@ struct tree {
     struct jobs *jobs;
     bool shared;
     uid_t uid;
-    gid_t gid;
+    gid_t gid, operators;
     struct timespec started;
     struct tree_file *files;
     struct node *nodes;
@@ -294,6 +294,12 @@ static void stat_own_file(const struct tree *t, uint64_t ino, mode_t mode, struc
     stat_dir(t, ino, 0, st);
     st->st_mode = S_IFREG | mode;
     st->st_nlink = 1;
+    if (!(mode & 0020))
+        return;
+    if (t->operators == (gid_t)-1)
+        st->st_mode &= ~(mode_t)0020;
+    else
+        st->st_gid = t->operators;
 }
 
 static int64_t latest_ns(const struct job_info *info)
@@ -758,6 +764,7 @@ int tree_create(const struct tree_options *opt, struct tree **out, struct errmsg
     t->shared = opt->shared;
     t->uid = opt->uid;
     t->gid = opt->gid;
+    t->operators = opt->operators;
     t->nodes_max = opt->files_len * OWN_DEPTH_MAX;
     t->files = calloc(opt->files_len + 1, sizeof(*t->files));
     t->nodes = calloc(t->nodes_max + 1, sizeof(*t->nodes));

@@ -27,7 +27,7 @@
  * parts. */
 struct tree_file {
     const char *path; /* relative to the root, at most two directories down */
-    mode_t mode;      /* 0444 or 0644 */
+    mode_t mode;      /* 0444 or 0644; 0664: for tree_options.operators too, if there are any */
     int (*render)(void *ctx, char **text, size_t *len);            /* malloc'ed */
     int (*write)(void *ctx, const char *text, struct errmsg *err); /* NULL: read only */
     void *ctx;
@@ -60,6 +60,7 @@ struct tree_options {
     size_t files_len;
     uid_t uid; /* owner of the service's own files */
     gid_t gid;
+    gid_t operators; /* a group; (gid_t)-1: none */
     bool shared; /* the mount itself decides who may remove a job; else the kernel: its owner */
 };
 

@@ -15,7 +15,7 @@ cat "$mnt/events" >"$work/events" &
 expect "both engines are up" wait_for 60 engines_up 2
 same "a file for each size that there is" "$(ls "$mnt/params")" "2KiB"
 refuse "none for others" test -e "$mnt/params/32GiB"
-same "for operators" "$(stat -c '%a %u' "$p")" "644 $(id -u)"
+same "for operators" "$(stat -c '%a %u %g' "$p")" "664 $(id -u) $(id -g)"
 like "where the file is" "$(cat "$p")" "size 2KiB
 file $file
 file_bytes $(stat -c %s "$file")

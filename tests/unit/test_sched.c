@@ -544,7 +544,7 @@ static bool wishes_settled(void)
 {
     for (size_t e = 0; e < nodes_len; e++)
         for (size_t i = 0; i < SCHED_SIZES; i++)
-            if (wish_of(e, i).state == WISH_ASKED || wish_of(e, i).state == WISH_SENT)
+            if (wish_of(e, i).state != WISH_NONE && wish_of(e, i).state != WISH_FAILED)
                 return false;
     return true;
 }

@@ -143,6 +143,7 @@ static bool is_there(void *ctx)
 static const struct tree_file own_files[] = {
     {"status", 0444, render_hello, NULL, "all is well\n", NULL},
     {"log_level", 0644, render_hello, keep_written, "info\n", NULL},
+    {"wishes", 0664, render_hello, keep_written, "none\n", NULL},
     {"nodes/0/topology", 0444, render_hello, NULL, "zero\n", NULL},
     {"nodes/1/topology", 0444, render_hello, NULL, "one\n", NULL},
     {"nodes/1/permits", 0444, render_hello, NULL, "free\n", NULL},
@@ -151,9 +152,12 @@ static const struct tree_file own_files[] = {
 
 static struct tree *tree;
 
+static gid_t operators = 77;
+
 static void make_tree(void)
 {
-    struct tree_options opt = {.files = own_files, .files_len = ARRAY_LEN(own_files)};
+    struct tree_options opt = {
+        .files = own_files, .files_len = ARRAY_LEN(own_files), .operators = operators};
 
     ck_assert_int_eq(tree_create(&opt, &tree, NULL), 0);
 }
@@ -231,6 +235,10 @@ START_TEST(tree_lookup__finds_own_files_and_directories)
     ck_assert_uint_eq(st.st_ino, TREE_INO_EVENTS);
     ck_assert_int_eq(tree_lookup(tree, TREE_INO_ROOT, "log_level", &st), 0);
     ck_assert_uint_eq(st.st_mode, S_IFREG | 0644);
+    ck_assert_uint_eq(st.st_gid, 0);
+    ck_assert_int_eq(tree_lookup(tree, TREE_INO_ROOT, "wishes", &st), 0);
+    ck_assert_uint_eq(st.st_mode, S_IFREG | 0664);
+    ck_assert_uint_eq(st.st_gid, 77);
     ck_assert_int_eq(tree_lookup(tree, TREE_INO_ROOT, "nodes", &st), 0);
     ck_assert(S_ISDIR(st.st_mode));
     ck_assert_int_eq(tree_lookup(tree, st.st_ino, "1", &st), 0);
@@ -247,7 +255,19 @@ START_TEST(tree_lookup__finds_own_files_and_directories)
     check_text(st.st_ino, "one\n");
     ck_assert_int_eq(tree_lookup(tree, TREE_INO_ROOT, "topology", &st), -ENOENT);
     ck_assert_int_eq(tree_list(tree, st.st_ino, 0, collect, &(struct names){.max = 1}), -ENOTDIR);
-    check_list(TREE_INO_ROOT, ". .. jobs events status log_level nodes ");
+    check_list(TREE_INO_ROOT, ". .. jobs events status log_level wishes nodes ");
+}
+END_TEST
+
+START_TEST(tree_lookup__without_operators_their_files_are_the_services)
+{
+    struct stat st;
+
+    operators = (gid_t)-1;
+    make_tree();
+    ck_assert_int_eq(tree_lookup(tree, TREE_INO_ROOT, "wishes", &st), 0);
+    ck_assert_uint_eq(st.st_mode, S_IFREG | 0644);
+    ck_assert_uint_eq(st.st_gid, 0);
 }
 END_TEST
 
@@ -524,6 +544,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, tree_lookup__finds_own_files_and_directories);
+    tcase_add_test(tc, tree_lookup__without_operators_their_files_are_the_services);
     tcase_add_test(tc, tree_create__refuses_bad_paths);
     tcase_add_test(tc, tree_ino__tells_jobs_from_everything_else);
     tcase_add_test(tc, tree_lookup__results_of_an_old_job_are_there);
