@@ -208,11 +208,12 @@ static bool get_ground(void *ctx, const struct sector_size *size, struct pipelin
 }
 
 static int prepare_ground(void *ctx, const struct link_work *work, const struct sector_size *size,
-                          double *ms, struct errmsg *err)
+                          uint32_t waiting, double *ms, struct errmsg *err)
 {
     struct engine *e = ctx;
 
     e->preparing = *work;
+    params_set_waiting(e->params, waiting, true);
     return ground_prepare(e->ground, size, ms, err);
 }
 
@@ -224,6 +225,7 @@ static void do_chore(void *ctx, const struct sector_size *size, bool evict, uint
     struct errmsg err = {""};
 
     e->preparing = (struct link_work){.job = 0}; /* nobody's */
+    params_set_waiting(e->params, waiting, false);
     int ret = evict ? ground_evict(e->ground, size, waiting, &err)
                     : ground_load(e->ground, size, waiting, &err);
     say_status(e); /* first: who hears the end of it sees what there is now */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "daemon/evict.h"
 #include "daemon/log.h"
 #include "numa/circuit/witness.h"
 
@@ -20,9 +21,12 @@ struct params {
     const struct params_source *source;
     struct held {
         struct srs *srs;
-        uint64_t used; /* when, in calls of params_get */
+        uint64_t bytes; /* that giving it up would bring, near enough */
+        uint64_t used;  /* when, in calls of params_get */
     } held[SIZES];
     uint64_t clock;
+    uint32_t waiting; /* bits of sizes */
+    bool urgent;      /* these may go too */
 
     pthread_mutex_t lock;
     /* guarded by lock: */
@@ -177,27 +181,27 @@ static uint64_t bytes_needed(const struct params *p, const struct sector_size *s
     return 2 * (uint64_t)assignment_bytes(size) + p->source->file_bytes(size, p->opt.dir);
 }
 
-static struct held *longest_unused(struct params *p)
+/* False when there is nothing that would bring anything. */
+static bool evict_for(struct params *p, uint64_t want, uint64_t room)
 {
-    struct held *oldest = NULL;
+    struct evict_set sets[SIZES];
+    uint32_t go;
 
     for (size_t i = 0; i < SIZES; i++)
-        if (p->held[i].srs && (!oldest || p->held[i].used < oldest->used))
-            oldest = &p->held[i];
-    return oldest;
-}
-
-static bool evict_one(struct params *p)
-{
-    struct held *h = longest_unused(p);
-
-    if (!h)
-        return false;
-    log_info(log_str("msg", "parameters given up for memory"), log_str("size", h->srs->size->name));
-    p->source->close(h->srs);
-    h->srs = NULL;
-    describe_held(p);
-    return true;
+        sets[i] = (struct evict_set){
+            .bytes = p->held[i].srs ? p->held[i].bytes : 0,
+            .used = p->held[i].used,
+            .need = p->waiting >> i & 1 ? EVICT_WAITING : EVICT_FREE,
+        };
+    evict_choose(sets, SIZES, want, room, p->urgent, &go); /* not enough is better than nothing */
+    for (size_t i = 0; i < SIZES; i++) {
+        if (!(go >> i & 1))
+            continue;
+        log_info(log_str("msg", "parameters given up for memory"),
+                 log_str("size", sector_sizes[i].name));
+        params_evict(p, &sector_sizes[i]);
+    }
+    return go != 0;
 }
 
 static int make_room(struct params *p, const struct sector_size *size, struct errmsg *err)
@@ -210,7 +214,7 @@ static int make_room(struct params *p, const struct sector_size *size, struct er
         return errmsg_set(err, -ENOMEM, "%s: parameters and a proof need %.1f GiB, %s has %.1f GiB",
                           size->name, (double)need / (1 << 30), limits.from,
                           (double)limits.total_bytes / (1 << 30));
-    while (need > limits.available_bytes && evict_one(p))
+    while (need > limits.available_bytes && evict_for(p, need, limits.available_bytes))
         p->source->memory(&limits);
     return 0;
 }
@@ -234,9 +238,11 @@ static int load(struct params *p, const struct sector_size *size, struct held *h
     show_percent(p, 0);
     do
         ret = p->source->open(size, &opt, &srs, err);
-    while (ret == -ENOMEM && evict_one(p));
-    if (ret == 0)
+    while (ret == -ENOMEM && evict_for(p, 1, 0));
+    if (ret == 0) {
         h->srs = srs;
+        h->bytes = p->source->file_bytes(size, p->opt.dir);
+    }
     describe_held(p);
     return ret;
 }
@@ -271,6 +277,12 @@ void params_touch(struct params *p, const struct sector_size *size)
     pthread_mutex_unlock(&p->lock);
 }
 
+void params_set_waiting(struct params *p, uint32_t sizes, bool urgent)
+{
+    p->waiting = sizes;
+    p->urgent = urgent;
+}
+
 bool params_evict(struct params *p, const struct sector_size *size)
 {
     struct held *h = &p->held[size - sector_sizes];
@@ -290,6 +302,7 @@ void params_drop_points(struct params *p, const struct sector_size *size)
     if (!h->srs)
         return;
     srs_drop_points(h->srs);
+    h->bytes = 0;
     describe_held(p);
 }
 

@@ -1,6 +1,6 @@
 /*
  * The parameters that an engine holds: loaded when a partition first needs them, kept for each size,
- * thrown out, the longest unused first, when another size or a proof needs the memory.
+ * thrown out when another size or a proof needs the memory, in the order of evict.h.
  *
  * All but params_describe and params_look belongs to the pipeline's thread; these may be called from any thread, while parameters
  * are being loaded too.
@@ -45,6 +45,9 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
 
 /* They are used now: for who was given them earlier. */
 void params_touch(struct params *p, const struct sector_size *size);
+
+/* From here on what partitions wait with (bits of sector_sizes) is given up last, and only if `urgent`. */
+void params_set_waiting(struct params *p, uint32_t sizes, bool urgent);
 
 /* Gives up what is held of a size. False when that is nothing. Ends what params_get gave. */
 bool params_evict(struct params *p, const struct sector_size *size);

@@ -282,14 +282,32 @@ static void open_document(struct pipeline *p, struct entry *e)
         end_failed(p, e, ret, err.text);
 }
 
+/* Of those whose documents have been read. */
+static uint32_t waiting_sizes(const struct pipeline *p)
+{
+    uint32_t sizes = 0;
+
+    for (size_t i = 0; i < p->entries_len; i++) {
+        const struct entry *e = &p->entries[i];
+        const struct sector_size *size = e->state == FLIGHT_WAITING && e->shared
+                                             ? document_size(e->shared->document)
+                                             : NULL;
+        if (size)
+            sizes |= UINT32_C(1) << (size - sector_sizes);
+    }
+    return sizes;
+}
+
 static void prepare_ground(struct pipeline *p, struct entry *e)
 {
     struct errmsg err = {""};
     double ms = 0;
 
     const struct link_work work = e->work;
+    const uint32_t waiting = waiting_sizes(p);
     begin_step(p, e);
-    int ret = p->opt.prepare(p->opt.ctx, &work, document_size(e->shared->document), &ms, &err);
+    int ret =
+        p->opt.prepare(p->opt.ctx, &work, document_size(e->shared->document), waiting, &ms, &err);
     bool wanted = end_step(p, e);
     e->report.params_ms += ms;
     if (ret < 0 && wanted)
@@ -340,21 +358,6 @@ static struct entry *unread(struct pipeline *p)
         if (p->entries[i].state == FLIGHT_WAITING && !p->entries[i].shared)
             return &p->entries[i];
     return NULL;
-}
-
-/* All that wait have been read. */
-static uint32_t waiting_sizes(const struct pipeline *p)
-{
-    uint32_t sizes = 0;
-
-    for (size_t i = 0; i < p->entries_len; i++) {
-        const struct entry *e = &p->entries[i];
-        const struct sector_size *size =
-            e->state == FLIGHT_WAITING ? document_size(e->shared->document) : NULL;
-        if (size)
-            sizes |= UINT32_C(1) << (size - sector_sizes);
-    }
-    return sizes;
 }
 
 /* As advance. Nothing new is synthesized until it is done: what is in flight ends soon. */

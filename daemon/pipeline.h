@@ -45,10 +45,11 @@ struct pipeline_options {
 
     /* The ground for `size` (NULL: the test kind) if it is there: false if something has to be brought first. Quick. */
     bool (*ground)(void *ctx, const struct sector_size *size, struct pipeline_ground *out);
-    /* Brings it, for a partition that waits; nothing is in flight. *ms is what loading parameters took. -ENOKEY, -ENOMEM. */
+    /* Brings it, for a partition that waits; nothing is in flight. *ms is what loading parameters took. `waiting`: bits of sector_sizes
+     * that partitions here wait with, as far as it is known. -ENOKEY, -ENOMEM. */
     int (*prepare)(void *ctx, const struct link_work *work, const struct sector_size *size,
-                   double *ms, struct errmsg *err);
-    /* What pipeline_ask asked for; nothing is in flight. `waiting`: bits of sector_sizes that partitions here wait with. May be NULL. */
+                   uint32_t waiting, double *ms, struct errmsg *err);
+    /* What pipeline_ask asked for; nothing is in flight. `waiting` of all that are here. May be NULL. */
     void (*chore)(void *ctx, const struct sector_size *size, bool evict, uint32_t waiting);
     /* A partition begins to be synthesized, or proved. */
     void (*stage)(void *ctx, const struct link_work *work, enum partition_stage stage);

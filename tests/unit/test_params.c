@@ -236,6 +236,24 @@ START_TEST(params_evict__gives_up_one)
 }
 END_TEST
 
+START_TEST(params_get__what_partitions_wait_with_goes_last)
+{
+    have_room_for(2);
+    must_get("2KiB");
+    must_get("4KiB");
+    params_set_waiting(params, 1, true); /* 2KiB, though it is the longest unused */
+    must_get("16KiB");
+    holds("2KiB (checked), 16KiB (checked)");
+    have_room_for(1);
+    params_set_waiting(params, 1, false);
+    must_get("4KiB");
+    holds("2KiB (checked), 4KiB (checked)");
+    params_set_waiting(params, 1, true); /* who is first must be proved all the same */
+    must_get("32KiB");
+    holds("32KiB (checked)");
+}
+END_TEST
+
 START_TEST(params_touch__counts_as_use)
 {
     have_room_for(2);
@@ -275,6 +293,7 @@ int main(void)
     tcase_add_test(tc, params_get__what_can_never_fit_gives_up_nothing);
     tcase_add_test(tc, params_get__a_failure_leaves_the_rest_as_it_is);
     tcase_add_test(tc, params_evict__gives_up_one);
+    tcase_add_test(tc, params_get__what_partitions_wait_with_goes_last);
     tcase_add_test(tc, params_touch__counts_as_use);
     tcase_add_test(tc, params_get__progress_begins_at_nothing_and_only_grows);
     suite_add_tcase(s, tc);

@@ -64,11 +64,13 @@ static bool get_ground(void *ctx, const struct sector_size *size, struct pipelin
     return !ground_missing;
 }
 
-static int prepare(void *ctx, const struct link_work *work, const struct sector_size *size, double *ms, struct errmsg *e)
+static int prepare(void *ctx, const struct link_work *work, const struct sector_size *size, uint32_t waiting, double *ms,
+                   struct errmsg *e)
 {
     struct flight_counts c;
 
     (void)ctx, (void)work, (void)size;
+    ck_assert_uint_eq(waiting, 0); /* documents of the test kind have no size */
     flight_read(&flight, &c);
     for (int i = FLIGHT_SYNTHESIZING; i < FLIGHT_STAGES; i++)
         ck_assert_uint_eq(c.now[i].partitions, 0);
