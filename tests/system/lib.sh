@@ -20,6 +20,7 @@
 # The engine is tests/system/fake_engine.c unless real_engine is called first.
 
 set -u
+[ ! -x /usr/bin/python3 ] || PATH=/usr/bin:$PATH # Debian's, as in tests/grpc: a version manager's shim takes many times as long
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$root" || exit 2
 build=$(cd "${BUILD:-build}" && pwd) || exit 2
@@ -118,10 +119,10 @@ finish() {
 
 # A slow build (PROOFD_QUICK) is given four times as long, and a test may ask for more patience.
 wait_for() {
-    local until=$(($(date +%s%3N) + $1 * ${PROOFD_QUICK:+4 *} ${patience:-3} * 1000))
+    local until=$((${EPOCHREALTIME//[.,]/} + $1 * ${PROOFD_QUICK:+4 *} ${patience:-3} * 1000000))
     shift
     until "$@" 2>/dev/null; do
-        [ "$(date +%s%3N)" -lt "$until" ] || return 1
+        [ "${EPOCHREALTIME//[.,]/}" -lt "$until" ] || return 1
         sleep 0.02
     done
 }
