@@ -9,6 +9,8 @@ import grpc
 from grpc import StatusCode
 
 MB = 1 << 20
+if f.SLOW > 1:
+    f.lacks("a build whose memory is its own, without sanitizers")
 s = f.Service(sim=["start_ms = 20"], known=f.documents()[:1], grpc_options=["--uploads", "2"])
 c = s.client()
 c.prove("first", f.documents()[0])
