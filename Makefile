@@ -250,8 +250,9 @@ check-vm:
 	@$(MAKE) --no-print-directory $(PARALLEL) deb
 	@BUILD=$(BUILD) tests/vm/run.sh
 
-bench-gpu: gpu-benches
+bench-gpu: gpu-benches $(BUILD)/tests/gpu/test_sectors
 	@set -e; for b in $(GPU_BENCHES); do $$b; done
+	@set -e; for gib in 22 14; do $(BUILD)/tests/gpu/test_sectors --memory $$gib 32GiB; done
 
 # Engines killed a thousand times; make check does it thirty times. KILLS=N, SEED=N.
 check-faults: all system-helpers

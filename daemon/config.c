@@ -53,6 +53,9 @@ static const struct option options[] = {
      "partitions in an engine; 0: two on CPUs, four on devices; fewer where memory is short"},
     {"gpus", OPTION_WORDS, offsetof(struct config, gpus), "auto", 0, 0, "auto|none",
      "auto: GPUs prove where there are some; none: CPUs do"},
+    {"gpu_memory", OPTION_BYTES, offsetof(struct config, gpu_memory_bytes), "0", 0, INT64_MAX, "BYTES",
+     "what a prover takes of its GPU's memory (K, M, G, T); 0: what is free. Parameters that do not fit\n"
+     "stay in host memory and are streamed for every proof"},
     {"confine", OPTION_WORDS, offsetof(struct config, confine), "auto", 0, 0, "auto|on|off",
      "whether engines give up what proving does not need: capabilities, starting programs, networks;\n"
      "auto: where no GPU is driven"},

@@ -33,6 +33,7 @@ struct config {
     uint64_t memory_bytes;          /* of an engine; 0: what its node has */
     uint64_t permits;               /* of an engine; 0: as suits its prover */
     char gpus[CONFIG_PATH_MAX];     /* auto or none */
+    uint64_t gpu_memory_bytes;      /* of each; 0: what is free */
     char confine[CONFIG_PATH_MAX];  /* engines: auto, on or off */
     char simulate[CONFIG_PATH_MAX]; /* file of a simulated device; empty: none */
     uint32_t log_levels;            /* LOG_LEVELS */

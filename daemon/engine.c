@@ -50,6 +50,7 @@ struct options {
     uint64_t memory_bytes;
     uint32_t permits;
     bool gpus;
+    uint64_t gpu_memory_bytes; /* of each; 0: what is free */
     enum confine confine;
     uint32_t without;     /* bit i: not GPU i */
     const char *simulate; /* NULL: no simulated device */
@@ -123,6 +124,7 @@ static void say_status(struct engine *e)
         st->provers_len = pipeline_provers(pipeline, st->provers);
         for (uint32_t i = 0; i < st->provers_len; i++)
             st->provers[i].gpu = e->gpu_numbers[i];
+        ground_tell_parameters(e->ground, st->provers, st->provers_len);
     }
     for (size_t i = 0; pipeline && sector_sizes[i].name; i++)
         ground_params(e->ground, &sector_sizes[i], &st->params[i]);
@@ -463,9 +465,10 @@ static void make_gpus(struct engine *e)
         if (ret == 0)
             ret = backend_cuda_create((int)number, e->gpu_workers, &e->backends[e->backends_len],
                                       &err);
-        if (ret == 0)
+        if (ret == 0) {
+            e->backends[e->backends_len]->memory_limit = e->opt.gpu_memory_bytes;
             e->gpu_numbers[e->backends_len++] = (int32_t)number;
-        else
+        } else
             log_warn(log_i64("node", e->opt.node), log_u64("gpu", number),
                      log_str("msg", "a GPU is not used"), log_str("error", err.text));
     }
@@ -652,7 +655,8 @@ static void print_help(void)
 {
     puts("Usage: proofd-engine --node N [--nodes TEXT] [--threads N] [--memory BYTES] [--permits "
          "N]\n"
-         "                     [--gpus auto|none] [--confine auto|on|off] [--without N,..] [--params DIR] [--trusted FILE] "
+         "                     [--gpus auto|none] [--gpu-memory BYTES] [--confine auto|on|off] "
+         "[--without N,..] [--params DIR] [--trusted FILE] "
          "[--simulate "
          "FILE]\n"
          "                     [--log-level LEVELS]\n"
@@ -683,7 +687,7 @@ static int parse(int argc, char **argv, struct options *opt)
         {"node", required_argument, NULL, 'n'},      {"nodes", required_argument, NULL, 'N'},
         {"threads", required_argument, NULL, 't'},   {"memory", required_argument, NULL, 'm'},
         {"permits", required_argument, NULL, 'P'},   {"gpus", required_argument, NULL, 'g'},
-        {"confine", required_argument, NULL, 'c'},
+        {"confine", required_argument, NULL, 'c'},   {"gpu-memory", required_argument, NULL, 'G'},
         {"without", required_argument, NULL, 'w'},   {"params", required_argument, NULL, 'p'},
         {"trusted", required_argument, NULL, 'r'},   {"simulate", required_argument, NULL, 's'},
         {"log-level", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'},
@@ -706,6 +710,8 @@ static int parse(int argc, char **argv, struct options *opt)
             opt->permits = (uint32_t)atoi(optarg);
         else if (c == 'g')
             opt->gpus = strcmp(optarg, "none") != 0;
+        else if (c == 'G')
+            opt->gpu_memory_bytes = strtoull(optarg, NULL, 10);
         else if ((c == 'c' && confine_parse(optarg, &opt->confine) == 0) ||
                  (c == 'l' && log_change_levels(optarg, NULL) == 0))
             continue;

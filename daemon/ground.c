@@ -36,6 +36,7 @@ struct ground {
     } on_devices[GROUND_SIZES];
     const struct sector_size *key_of; /* NULL: there is no key */
     enum srs_trust key_trust;
+    char parameters[NODE_PROVERS_MAX][sizeof((struct backend){0}.parameters)]; /* of the backends */
     /* The pipeline's thread's alone: */
     bool ready;
     const struct sector_size *size; /* that it is ready for; NULL: the test kind */
@@ -307,7 +308,7 @@ static bool keeps_points(const struct ground *g)
     bool keeps = true;
 
     for (size_t i = 0; i < g->opt.backends_len; i++)
-        keeps = keeps && g->opt.backends[i]->ops->start;
+        keeps = keeps && g->opt.backends[i]->ops->start && !g->opt.backends[i]->borrows_points;
     return keeps;
 }
 
@@ -328,6 +329,22 @@ static void look_at_devices(struct ground *g, const struct sector_size *size)
     pthread_mutex_lock(&g->lock);
     memset(g->on_devices, 0, sizeof(g->on_devices));
     g->on_devices[size - sector_sizes] = now;
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Before those of another size may take the memory of these. */
+static void return_points(const struct ground *g)
+{
+    for (size_t i = 0; i < g->opt.backends_len; i++)
+        if (g->opt.backends[i]->borrows_points && g->srs)
+            g->opt.backends[i]->ops->evict(g->opt.backends[i], g->srs);
+}
+
+static void note_parameters(struct ground *g)
+{
+    pthread_mutex_lock(&g->lock);
+    for (size_t i = 0; i < g->opt.backends_len && i < NODE_PROVERS_MAX; i++)
+        memcpy(g->parameters[i], g->opt.backends[i]->parameters, sizeof(g->parameters[i]));
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -379,6 +396,8 @@ int ground_prepare(struct ground *g, const struct sector_size *size, double *ms,
     struct plan plan;
 
     g->ready = false;
+    if (g->size != size)
+        return_points(g);
     int ret = plan_for(g, size, &plan, err);
     if (ret == 0)
         ret = get_params(g, size, ms, err);
@@ -389,6 +408,7 @@ int ground_prepare(struct ground *g, const struct sector_size *size, double *ms,
     ret = lay_out(g, &plan, err);
     if (ret == 0)
         ret = prepare_backends(g, size, ms, err);
+    note_parameters(g);
     if (ret < 0)
         return ret;
     if (size)
@@ -500,6 +520,14 @@ void ground_needs(const struct ground *g, struct ground_needs *out)
     }
     out->limit_bytes = g->limit_bytes;
     snprintf(out->limit_from, sizeof(out->limit_from), "%.60s", g->limit_from);
+}
+
+void ground_tell_parameters(struct ground *g, struct node_prover *provers, uint32_t len)
+{
+    pthread_mutex_lock(&g->lock);
+    for (uint32_t i = 0; i < len && i < NODE_PROVERS_MAX; i++)
+        memcpy(provers[i].parameters, g->parameters[i], sizeof(provers[i].parameters));
+    pthread_mutex_unlock(&g->lock);
 }
 
 void ground_look(struct ground *g, struct node_memory *out)

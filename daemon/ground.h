@@ -64,4 +64,6 @@ struct ground_needs {
 void ground_needs(const struct ground *g, struct ground_needs *out);
 
 void ground_look(struct ground *g, struct node_memory *out);
+/* Where the backends, the first `len` of them, have parameters. */
+void ground_tell_parameters(struct ground *g, struct node_prover *provers, uint32_t len);
 #endif

@@ -53,7 +53,7 @@ struct service {
     char **argv;
     struct config config;
     char engine_path[PATH_MAX];
-    char threads_arg[24], memory_arg[24], permits_arg[24], levels_arg[LOG_LEVELS_TEXT];
+    char threads_arg[24], memory_arg[24], permits_arg[24], gpu_memory_arg[24], levels_arg[LOG_LEVELS_TEXT];
     char trusted[PATH_MAX]; /* empty: the user's own */
     const char *engine_argv[ENGINE_ARGS_MAX];
     struct nodes *nodes;
@@ -294,12 +294,15 @@ static void make_engine_args(struct service *sv)
     snprintf(sv->threads_arg, sizeof(sv->threads_arg), "%" PRIu64, sv->config.threads);
     snprintf(sv->memory_arg, sizeof(sv->memory_arg), "%" PRIu64, sv->config.memory_bytes);
     snprintf(sv->permits_arg, sizeof(sv->permits_arg), "%" PRIu64, sv->config.permits);
+    snprintf(sv->gpu_memory_arg, sizeof(sv->gpu_memory_arg), "%" PRIu64,
+             sv->config.gpu_memory_bytes);
     log_levels_text(sv->config.log_levels, sv->levels_arg);
     const char *const args[] = {sv->engine_path, "--nodes", sv->config.nodes,
                                 "--threads", sv->threads_arg,
                                 "--memory", sv->memory_arg,
                                 "--permits", sv->permits_arg,
                                 "--gpus", sv->config.gpus,
+                                "--gpu-memory", sv->gpu_memory_arg,
                                 "--confine", sv->config.confine,
                                 "--params", sv->config.params,
                                 "--log-level", sv->levels_arg};

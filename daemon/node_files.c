@@ -160,6 +160,7 @@ static void put_gpu(FILE *out, const struct entry *e, const struct engine_status
     fprintf(out, "proving %" PRIu32 "\nfinishing %" PRIu32 "\nstep_ms %" PRId64 "\n", p->proving,
             p->finishing, p->step_ms);
     fprintf(out, "proofs_total %" PRIu64 "\ninvalid_total %" PRIu64 "\n", p->proofs, p->invalid);
+    fprintf(out, "parameters %s\n", p->parameters[0] ? p->parameters : "none");
     fprintf(out, "start_ms_total %" PRIu64 "\nfinish_ms_total %" PRIu64 "\n", p->start_us / 1000,
             p->finish_us / 1000);
 }

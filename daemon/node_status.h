@@ -32,6 +32,7 @@ struct node_prover {
     int64_t step_ms;              /* of the step that has lasted longest; 0: none */
     bool stalled;                 /* it has lasted too long */
     bool set_aside;               /* it has made too many wrong proofs */
+    char parameters[96];          /* where it has them, in struct backend's words; empty: none */
 };
 
 #define NODE_SIZES 10 /* of sector_sizes */

@@ -106,6 +106,13 @@ struct backend {
      * threads of their own. 0 is 1. */
     unsigned tickets;
     bool broken; /* a device has answered with an error: the process should end, and say which */
+    /* Of a device: what the backend takes of its memory at most, in place of all that is free but a little. 0: none. Counts from the next
+     * load on. */
+    uint64_t memory_limit;
+    /* After a load: proofs read the points of the srs that was given, which stay where they are until evict, another load, or the
+     * backend's end. What is there in place of that, for people: "resident", "streamed in 70 windows ..", or nothing. */
+    bool borrows_points;
+    char parameters[96];
     uint32_t stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
     struct arena *scratch;     /* borrowed, or own_scratch; NULL: made when it is needed */
     struct arena *own_scratch; /* goes with the backend */

@@ -22,6 +22,7 @@ struct cuda_backend {
     device_buffer<char> memory;
     ntt_plan plan; /* of the last transform */
     enum ntt_kind plan_kind = NTT_FORWARD;
+    void *ballast = nullptr; /* backend_cuda_ballast */
 };
 
 static cuda_backend *cuda_of(struct backend *be)
@@ -51,7 +52,7 @@ static int plan_for(cuda_backend &be, uint32_t log2_len, enum ntt_kind kind, str
     if (be.plan.log2_len == log2_len && be.plan_kind == kind)
         return 0;
     be.plan_kind = kind;
-    int ret = ntt_plan_create(be.on.g, log2_len, backward, shift, factor, &be.plan, err);
+    int ret = ntt_plan_create(be.on.g, log2_len, backward, shift, factor, false, &be.plan, err);
     if (ret < 0)
         be.plan.release();
     return ret;
@@ -134,15 +135,26 @@ static int judged(struct backend *be, int ret, struct errmsg *err)
     return errmsg_prefix(err, ret, "GPU %d", cuda_of(be)->on.g.index);
 }
 
+/* Where the points are may have changed. */
+static int tell_place(struct backend *be, int ret)
+{
+    const prover &p = cuda_of(be)->on;
+
+    be->borrows_points = p.resident.streamed.in_use();
+    p.describe(be->parameters, sizeof(be->parameters));
+    return ret;
+}
+
 /* Of an expanded assignment all of it at once: the rows' values are free, and nothing is left to do for finish. */
 static int cuda_start(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err)
 {
     prover &p = cuda_of(be)->on;
 
+    p.memory_limit = be->memory_limit;
     if (ticket->w)
-        return judged(be, p.sums(ticket->srs, ticket->w, &ticket->sums, err), err);
+        return judged(be, tell_place(be, p.sums(ticket->srs, ticket->w, &ticket->sums, err)), err);
     flight *f = nullptr;
-    const int ret = p.start(ticket->srs, ticket->compact, &f, err);
+    const int ret = tell_place(be, p.start(ticket->srs, ticket->compact, &f, err));
     ticket->device = f;
     return judged(be, ret, err);
 }
@@ -163,13 +175,19 @@ static void cuda_abort(struct backend *be, struct groth16_ticket *ticket)
 static int cuda_load(struct backend *be, const struct srs *srs, const struct circuit *circuit,
                      backend_progress progress, void *progress_ctx, struct errmsg *err)
 {
-    return judged(be, cuda_of(be)->on.load(srs, circuit, progress, progress_ctx, err), err);
+    prover &p = cuda_of(be)->on;
+
+    p.memory_limit = be->memory_limit;
+    return judged(be, tell_place(be, p.load(srs, circuit, progress, progress_ctx, err)), err);
 }
 
 static int cuda_develop(struct backend *be, const struct circuit *circuit, const struct secrets *t,
                         fr_t *ic, backend_progress progress, void *progress_ctx, struct errmsg *err)
 {
-    return judged(be, cuda_of(be)->on.develop(circuit, t, ic, progress, progress_ctx, err), err);
+    prover &p = cuda_of(be)->on;
+
+    p.memory_limit = be->memory_limit;
+    return judged(be, tell_place(be, p.develop(circuit, t, ic, progress, progress_ctx, err)), err);
 }
 
 static int cuda_fetch(struct backend *be, enum srs_section section, size_t first, size_t len,
@@ -185,7 +203,7 @@ static uint64_t cuda_holds(const struct backend *be, const struct srs *srs, bool
 {
     const resident_parameters &r = ((const cuda_backend *)be)->on.resident;
 
-    *streamed = false;
+    *streamed = r.streamed.in_use();
     return r.are(srs) ? r.bytes() : 0;
 }
 
@@ -194,8 +212,11 @@ static void cuda_evict(struct backend *be, const struct srs *srs)
     prover &p = cuda_of(be)->on;
 
     cudaSetDevice(p.g.index);
-    if (p.resident.are(srs))
-        p.resident.release();
+    if (!p.resident.are(srs))
+        return;
+    p.arena.reset(); /* first: what comes over the bus comes to it */
+    p.resident.release();
+    tell_place(be, 0);
 }
 
 static int cuda_pin(struct backend *be, void *memory, size_t bytes, struct errmsg *err)
@@ -213,6 +234,7 @@ static void cuda_unpin(struct backend *be, void *memory)
 static void cuda_destroy(struct backend *be)
 {
     cudaSetDevice(cuda_of(be)->on.g.index);
+    cudaFree(cuda_of(be)->ballast);
     delete cuda_of(be);
 }
 
@@ -230,6 +252,26 @@ extern "C" void backend_cuda_times(const struct backend *be, struct prover_times
 extern "C" uint64_t backend_cuda_allocations(void)
 {
     return device_counts().allocations;
+}
+
+extern "C" uint64_t backend_cuda_device_bytes(void)
+{
+    return device_counts().device_bytes;
+}
+
+/* Not by way of device_allocate: it is no memory of the backend's. */
+extern "C" int backend_cuda_ballast(struct backend *be, uint64_t leave, struct errmsg *err)
+{
+    cuda_backend &c = *cuda_of(be);
+    size_t available = 0, total = 0;
+
+    CUDA_TRY(cudaSetDevice(c.on.g.index), err);
+    cudaFree(c.ballast);
+    c.ballast = nullptr;
+    CUDA_TRY(cudaMemGetInfo(&available, &total), err);
+    if (leave && leave < available)
+        CUDA_TRY(cudaMalloc(&c.ballast, available - leave), err);
+    return 0;
 }
 
 extern "C" __attribute__((visibility("default"))) int backend_cuda_open(uint32_t abi, int device,

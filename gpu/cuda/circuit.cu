@@ -137,9 +137,12 @@ __global__ void __launch_bounds__(THREADS)
         va = row_value(t, t.sides[CIRCUIT_A], at, w);
         vb = row_value(t, t.sides[CIRCUIT_B], at, w);
     }
-    store_fr(a + row, va);
-    store_fr(b + row, vb);
-    store_fr(product + row, canonical(mul(va, vb)));
+    if (a)
+        store_fr(a + row, va);
+    if (b)
+        store_fr(b + row, vb);
+    if (product)
+        store_fr(product + row, canonical(mul(va, vb)));
 }
 
 int evaluate_rows(const gpu &g, const resident_circuit &c, const device_witness &w, fr *a, fr *b,

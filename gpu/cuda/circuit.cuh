@@ -52,7 +52,8 @@ struct device_witness {
     uint32_t *bits;
 };
 
-/* Queues on the main stream of `g`: A, B and their product of all rows, and zeros from there to the end of the domain. */
+/* Queues on the main stream of `g`: A, B and their product of all rows, each where it is not NULL, and zeros from there to the end of
+ * the domain. */
 int evaluate_rows(const gpu &g, const resident_circuit &c, const device_witness &w, fr *a, fr *b,
                   fr *product, struct errmsg *err);
 

@@ -5,6 +5,9 @@
 
 /* Engines read these from another thread than the one that proves. */
 static std::atomic<uint64_t> allocations, frees, device_bytes, pinned_bytes;
+/* device_bytes by device, those of all from DEVICES - 1 on together. */
+static constexpr int DEVICES = 64;
+static std::atomic<uint64_t> bytes_of[DEVICES];
 
 static std::atomic<uint64_t> tried, fail_at;
 
@@ -46,6 +49,19 @@ struct device_counts device_counts()
     return c;
 }
 
+static std::atomic<uint64_t> &bytes_here()
+{
+    int device = 0;
+
+    (void)cudaGetDevice(&device);
+    return bytes_of[device < DEVICES ? device : DEVICES - 1];
+}
+
+uint64_t device_bytes_here()
+{
+    return bytes_here();
+}
+
 int device_allocate(void **out, size_t bytes, struct errmsg *err)
 {
     size_t available = 0, total = 0;
@@ -63,6 +79,7 @@ int device_allocate(void **out, size_t bytes, struct errmsg *err)
         return cuda_failed(status, "cudaMalloc", err);
     allocations++;
     device_bytes += bytes;
+    bytes_here() += bytes;
     *out = p;
     return 0;
 }
@@ -74,6 +91,7 @@ void device_free(void *ptr, size_t bytes)
     cudaFree(ptr);
     frees++;
     device_bytes -= bytes;
+    bytes_here() -= bytes;
 }
 
 int pinned_allocate(void **out, size_t bytes, struct errmsg *err)

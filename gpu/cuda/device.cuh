@@ -42,6 +42,8 @@ struct device_counts {
     uint64_t device_bytes, pinned_bytes;
 };
 struct device_counts device_counts();
+/* Memory of the current device. */
+uint64_t device_bytes_here();
 
 int device_allocate(void **out, size_t bytes, struct errmsg *err);
 void device_free(void *ptr, size_t bytes);

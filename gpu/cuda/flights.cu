@@ -136,9 +136,13 @@ static int queue_h(prover &p, const flight &f, struct errmsg *err)
 
     CUDA_TRY(cudaStreamWaitEvent(early, f.arrived.handle, 0), err);
     CUDA_TRY(cudaEventRecord(p.begun.handle, early), err);
-    TRY(evaluate_rows(p.early, p.resident.circuit, f.w, v[0], v[1], v[2], err));
-    CUDA_TRY(cudaEventRecord(p.evaluated.handle, early), err);
-    TRY(transform(p, v[0], v[1], v[2], err));
+    if (p.resident.streamed.in_use()) {
+        TRY(queue_h_streamed(p, f, err));
+    } else {
+        TRY(evaluate_rows(p.early, p.resident.circuit, f.w, v[0], v[1], v[2], err));
+        CUDA_TRY(cudaEventRecord(p.evaluated.handle, early), err);
+        TRY(transform(p, v[0], v[1], v[2], err));
+    }
     CUDA_TRY(cudaMemcpyAsync(p.last_coefficient.ptr,
                              v[0] + ((size_t)1 << p.resident.log2_domain) - 1, sizeof(fr),
                              cudaMemcpyDeviceToHost, early),
@@ -179,6 +183,22 @@ int prover::start(const struct srs *srs, const struct compact *w, flight **out, 
 
 /* ---- finish ---- */
 
+int select_ones(prover &p, const selection_part &part, uint32_t *len, struct errmsg *err)
+{
+    const selection out_list = {p.space.ones, nullptr, nullptr, p.space.ones_len};
+    uint32_t *host = p.aside.host_space().take<uint32_t>(2);
+    cudaStream_t stream = p.aside.main.handle;
+
+    CUDA_TRY(cudaMemsetAsync(p.space.ones_len, 0, 2 * sizeof(*host), stream), err);
+    TRY(select_part(p.aside, part, out_list, err));
+    CUDA_TRY(
+        cudaMemcpyAsync(host, p.space.ones_len, 2 * sizeof(*host), cudaMemcpyDeviceToHost, stream),
+        err);
+    CUDA_TRY(cudaStreamSynchronize(stream), err);
+    *len = host[0];
+    return 0;
+}
+
 /* The sums over the witness, on the thread beside. */
 struct aside_sums {
     prover &p;
@@ -191,21 +211,11 @@ struct aside_sums {
     int list_ones(const device_density *d, uint32_t first_point, uint32_t *len, struct errmsg *e)
     {
         const resident_circuit &c = p.resident.circuit;
-        const selection out_list = {p.space.ones, nullptr, nullptr, p.space.ones_len};
         const selection_part part = {
             c.n_aux,     f.w.bits, nullptr, d ? d->bits.ptr : nullptr, d ? d->rank.ptr : nullptr,
             first_point, 0};
-        uint32_t *host = p.aside.host_space().take<uint32_t>(2);
-        cudaStream_t stream = p.aside.main.handle;
 
-        CUDA_TRY(cudaMemsetAsync(p.space.ones_len, 0, 2 * sizeof(*host), stream), e);
-        TRY(select_part(p.aside, part, out_list, e));
-        CUDA_TRY(cudaMemcpyAsync(host, p.space.ones_len, 2 * sizeof(*host), cudaMemcpyDeviceToHost,
-                                 stream),
-                 e);
-        CUDA_TRY(cudaStreamSynchronize(stream), e);
-        *len = host[0];
-        return 0;
+        return select_ones(p, part, len, e);
     }
 
     template <class F>
@@ -229,6 +239,10 @@ struct aside_sums {
         uint32_t ones = 0;
 
         CUDA_TRY(cudaSetDevice(p.g.index), e);
+        if (r.streamed.in_use()) { /* the bus is waited for, not the chip: at once */
+            CUDA_TRY(cudaStreamWaitEvent(p.aside.main.handle, f.arrived.handle, 0), e);
+            return sum_queries_streamed(p, f, out, e);
+        }
         CUDA_TRY(cudaStreamWaitEvent(p.aside.main.handle, p.ready.handle, 0), e);
         TRY(list_ones(nullptr, 0, &ones, e));
         TRY(sum<fp>(r.l.ptr, ones, c.l_tail, &out->l, e));
@@ -272,7 +286,10 @@ static int sum_h(prover &p, g1_t *out, struct errmsg *err)
     if (!is_zero(*p.last_coefficient.ptr))
         return errmsg_set(err, -EBADMSG, "h has a coefficient too many: cuda transforms are wrong");
     const double begin = now_ms();
-    TRY(msm<fp>(p.g, in, p.space.main, p.workers, out, err));
+    if (r.streamed.in_use())
+        TRY(sum_h_streamed(p, out, err));
+    else
+        TRY(msm<fp>(p.g, in, p.space.main, p.workers, out, err));
     p.times.main = now_ms() - begin;
     return 0;
 }
@@ -298,8 +315,11 @@ int prover::finish(flight *f, struct groth16_sums *out, struct errmsg *err)
     const double begin = now_ms();
     int ret = sum_all(*this, *f, &made, err);
 
-    if (ret < 0)
+    if (ret < 0) {
         drain();
+        window_lane.restart();
+        h_lane.restart();
+    }
     end_flight(*this, *f);
     times.finish = now_ms() - begin;
     if (ret == 0)

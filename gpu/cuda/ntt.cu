@@ -13,6 +13,9 @@
  * threads and four on a multiprocessor, so that the four warps of a scheduler are in different phases: then the multiplier need
  * not wait for all of them to add. H200, 2^27: 24.9 ms to reversed order, 26.2 to natural. Persistent blocks, larger blocks, more
  * registers, and fusing the last inverse pass with the first coset pass gained nothing.
+ *
+ * The first `between` of three passes has as many entries as the transform. A small plan has two tables of its square root instead, one
+ * for the upper and one for the lower digits of the column, and multiplies twice.
  */
 #include "gpu/cuda/ntt.cuh"
 
@@ -284,8 +287,8 @@ template <int WIDTH, bool CONTIGUOUS> struct geometry {
 
 /* The rounds of radix 8 of a sub-transform. Rolled, so that the code stays in the instruction cache. After the last of three,
  * a contiguous pass with a shift multiplies by `tail`. In the other passes the entries of `between` are asked for when shared
- * memory becomes free. */
-template <class G, bool CONTIGUOUS>
+ * memory becomes free, unless it is SPLIT. */
+template <class G, bool CONTIGUOUS, bool SPLIT>
 DEVICE void rounds_to_reversed(const G &g, fr *x, uint4 *shared, const uint4 *by_position,
                                const uint4 *tail, const uint4 *between, uint32_t first_entry,
                                uint32_t stride, const ntt_radix8 &k)
@@ -297,7 +300,7 @@ DEVICE void rounds_to_reversed(const G &g, fr *x, uint4 *shared, const uint4 *by
 
 #pragma unroll 1
     for (int round = 0; round < G::ROUNDS; round++) {
-        if (!CONTIGUOUS && G::ROUNDS == 3 && round == 2) {
+        if (!CONTIGUOUS && !SPLIT && G::ROUNDS == 3 && round == 2) {
             UNROLL
             for (int i = 0; i < 4; i++)
                 g.fetch(shared, between_entry(between, first_entry + ((uint32_t)i << stride)), i);
@@ -342,11 +345,25 @@ struct pass_arguments {
     const uint4 *factors;  /* by_position or by_index */
     const uint4 *between;  /* NULL where no pass follows */
     uint32_t between_mask; /* entries - 1 */
+    /* Where it is split: `between` is for the upper digits of the column, and this for the lower ones, split_log2 bits of
+     * column_log2. */
+    const uint4 *between_low;
+    uint32_t split_log2, column_log2;
     const uint4 *tail;     /* NULL without a shift */
     ntt_radix8 radix8;
 };
 
-template <int WIDTH, bool CONTIGUOUS>
+/* The factors of a row and a column from the two tables. */
+DEVICE fr mul_split(const fr &x, const pass_arguments &a, uint32_t row, uint32_t column)
+{
+    const uint32_t high = (row << (a.column_log2 - a.split_log2)) + (column >> a.split_log2),
+                   low = (row << a.split_log2) + (column & ((1u << a.split_log2) - 1));
+
+    return mul_table(mul_table(x, between_entry(a.between, high), BETWEEN_PLANE),
+                     between_entry(a.between_low, low), BETWEEN_PLANE);
+}
+
+template <int WIDTH, bool CONTIGUOUS, bool SPLIT>
 __global__ void __launch_bounds__(geometry<WIDTH, CONTIGUOUS>::THREADS,
                                   geometry<WIDTH, CONTIGUOUS>::RESIDENT)
     pass_to_reversed_kernel(const __grid_constant__ pass_arguments a)
@@ -361,10 +378,10 @@ __global__ void __launch_bounds__(geometry<WIDTH, CONTIGUOUS>::THREADS,
     UNROLL
     for (int j = 0; j < 8; j++)
         x[j] = load_fr(a.in + g.base + ((uint32_t)(g.q + G::QUARTER * j) << stride));
-    rounds_to_reversed<G, CONTIGUOUS>(g, x, shared, a.factors, a.tail, a.between, first_entry,
-                                      stride, a.radix8);
+    rounds_to_reversed<G, CONTIGUOUS, SPLIT>(g, x, shared, a.factors, a.tail, a.between,
+                                             first_entry, stride, a.radix8);
     if (G::ROUNDS == 2) {
-        if (!CONTIGUOUS) {
+        if (!CONTIGUOUS && !SPLIT) {
             UNROLL
             for (int i = 0; i < 4; i++)
                 g.fetch(shared, between_entry(a.between, first_entry + ((uint32_t)i << stride)), i);
@@ -376,7 +393,10 @@ __global__ void __launch_bounds__(geometry<WIDTH, CONTIGUOUS>::THREADS,
     for (int i = 0; i < 8; i++) {
         const int index = i & (G::RADIX - 1), k = (i - index) + reverse_low(index, G::RADIX_LOG2);
         const int power = k & (G::RADIX - 1);
-        if (!CONTIGUOUS) {
+        if (SPLIT) {
+            x[k] = mul_split(x[k], a, (uint32_t)(8 * g.q + i), g.table);
+            store_fr(a.out + first + ((uint32_t)i << stride), x[k]);
+        } else if (!CONTIGUOUS) {
             x[k] = g.mul_fetched(shared, x[k], i);
             if (i < 4)
                 g.fetch(shared,
@@ -420,11 +440,12 @@ DEVICE void prefetch_between(const uint4 *entry, uint32_t row)
     }
 }
 
-/* The rounds of radix 8, and as a round of their own the products by `entry` (row k at entry + k * row) on what they give. */
-template <class G>
+/* The rounds of radix 8, and as a round of their own the products by `entry` (row k at entry + k * row) on what they give; where
+ * `between` is SPLIT, as another those by `low`, which is the same for all rows. */
+template <class G, bool SPLIT>
 DEVICE void rounds_to_natural(const G &g, fr *x, uint4 *shared, const uint4 *by_index,
                               const uint4 *tail, const uint4 *entry, uint32_t entry_row,
-                              const ntt_radix8 &k)
+                              const uint4 *low, const ntt_radix8 &k)
 {
     const int block = g.q / G::RADIX, rest = g.q % G::RADIX;
     const uint4 *factors = tail;
@@ -454,11 +475,15 @@ DEVICE void rounds_to_natural(const G &g, fr *x, uint4 *shared, const uint4 *by_
                 x[i] = mul_table(x[i], factors + i * row, plane);
             }
         }
-        if (round == 3) {
+        if (round >= 3) {
             x[0] = mul_table(x[0], factors, plane);
-            return;
+            if (!SPLIT || round == 4)
+                return;
+            factors = low;
+            row = 0;
+            continue;
         }
-        if (round == 2 && entry)
+        if (round == 2 && entry && !SPLIT)
             prefetch_between(entry, entry_row);
         transform8(x, k);
         if (round < 2) {
@@ -486,7 +511,7 @@ DEVICE void rounds_to_natural(const G &g, fr *x, uint4 *shared, const uint4 *by_
     }
 }
 
-template <int WIDTH, bool CONTIGUOUS>
+template <int WIDTH, bool CONTIGUOUS, bool SPLIT>
 __global__ void __launch_bounds__(geometry<WIDTH, CONTIGUOUS>::THREADS,
                                   geometry<WIDTH, CONTIGUOUS>::RESIDENT)
     pass_to_natural_kernel(const __grid_constant__ pass_arguments a)
@@ -524,11 +549,18 @@ __global__ void __launch_bounds__(geometry<WIDTH, CONTIGUOUS>::THREADS,
         for (int i = 0; i < 8; i++)
             g.store(shared, 8 * g.q + i, x[i]);
     }
-    const uint4 *entry = nullptr;
-    if (a.between)
-        entry = between_entry(a.between, (g.base + ((uint32_t)g.q << stride)) & a.between_mask);
-    rounds_to_natural<G>(g, x, shared, a.factors, CONTIGUOUS ? a.tail : nullptr, entry,
-                         (uint32_t)G::QUARTER << (stride + 2), a.radix8);
+    const uint4 *entry = nullptr, *low = nullptr;
+    const uint32_t at = (g.base + ((uint32_t)g.q << stride)) & a.between_mask;
+    uint32_t entry_row = (uint32_t)G::QUARTER << (stride + 2);
+    if (SPLIT) { /* a column's upper digits are this pass's: at is row, q, and what is below the stride */
+        entry = between_entry(a.between, at >> stride);
+        entry_row = (uint32_t)G::QUARTER << 2;
+        low = between_entry(a.between_low, ((at >> a.column_log2) << stride) + g.table);
+    } else if (a.between) {
+        entry = between_entry(a.between, at);
+    }
+    rounds_to_natural<G, SPLIT>(g, x, shared, a.factors, CONTIGUOUS ? a.tail : nullptr, entry,
+                                entry_row, low, a.radix8);
     UNROLL
     for (int k = 0; k < 8; k++)
         store_fr(a.out + g.base + ((uint32_t)(g.q + G::QUARTER * k) << stride),
@@ -570,15 +602,16 @@ __global__ void powers_kernel(fr *out, fr base, uint32_t each, fr factor, uint32
 
 static constexpr uint32_t POWERS_LOG2 = 14, POWERS = 1u << POWERS_LOG2;
 
-/* Entry row << stride | column: w^(f column) s^f factor for f = the row's bits reversed. w's powers come in two tables. */
-__global__ void between_table_kernel(uint4 *table, uint32_t width, uint32_t stride, const fr *giant,
-                                     const fr *small, const fr *shifts)
+/* Entry row << stride | column: w^(f each column) s^f factor for f = the row's bits reversed. w's powers come in two tables. */
+__global__ void between_table_kernel(uint4 *table, uint32_t width, uint32_t stride, uint32_t each,
+                                     const fr *giant, const fr *small, const fr *shifts)
 {
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
 
     if (i >> (width + stride))
         return;
-    const uint32_t f = __brev(i >> stride) >> (32 - width), e = f * (i & ((1u << stride) - 1));
+    const uint32_t f = __brev(i >> stride) >> (32 - width),
+                   e = f * each * (i & ((1u << stride) - 1));
     fr value = mul(mul(giant[e >> POWERS_LOG2], small[e & (POWERS - 1)]), shifts[f]);
     store_constant(between_entry(table, i), BETWEEN_PLANE, value);
 }
@@ -605,20 +638,35 @@ struct power_tables {
     device_buffer<fr> giant, small, shifts;
 };
 
+/* Factors of rows and columns of 2^stride, `each` apart. */
+static int fill_between(gpu &g, device_buffer<uint4> &table, uint32_t width, uint32_t stride,
+                        uint32_t each, const fr &shift, const fr &factor, power_tables &t,
+                        struct errmsg *err)
+{
+    const uint32_t entries = 1u << (width + stride), rows = 1u << width;
+    cudaStream_t stream = g.main.handle;
+
+    TRY(table.allocate((size_t)entries * 4, err));
+    powers_kernel<<<blocks_for(rows, 256), 256, 0, stream>>>(t.shifts.ptr, shift, 1, factor, rows);
+    between_table_kernel<<<blocks_for(entries, 256), 256, 0, stream>>>(
+        table.ptr, width, stride, each, t.giant.ptr, t.small.ptr, t.shifts.ptr);
+    CUDA_TRY(cudaGetLastError(), err);
+    return 0;
+}
+
 static int make_between(gpu &g, ntt_plan &p, uint32_t pass, const fr &w, const fr &shift,
                         const fr &factor, power_tables &t, struct errmsg *err)
 {
-    const uint32_t entries = 1u << (p.width[pass] + p.stride[pass]), rows = 1u << p.width[pass];
+    const uint32_t width = p.width[pass], stride = p.stride[pass];
     cudaStream_t stream = g.main.handle;
 
-    TRY(p.between[pass].allocate((size_t)entries * 4, err));
     powers_kernel<<<POWERS / 256, 256, 0, stream>>>(t.giant.ptr, w, POWERS, fr_one(), POWERS);
     powers_kernel<<<POWERS / 256, 256, 0, stream>>>(t.small.ptr, w, 1, fr_one(), POWERS);
-    powers_kernel<<<blocks_for(rows, 256), 256, 0, stream>>>(t.shifts.ptr, shift, 1, factor, rows);
-    between_table_kernel<<<blocks_for(entries, 256), 256, 0, stream>>>(
-        p.between[pass].ptr, p.width[pass], p.stride[pass], t.giant.ptr, t.small.ptr, t.shifts.ptr);
-    CUDA_TRY(cudaGetLastError(), err);
-    return 0;
+    if (!p.small || pass > 0 || p.passes < 3)
+        return fill_between(g, p.between[pass], width, stride, 1, shift, factor, t, err);
+    const uint32_t low = p.stride[1];
+    TRY(fill_between(g, p.between[0], width, stride - low, 1u << low, shift, factor, t, err));
+    return fill_between(g, p.between_low, width, low, 1, fr_one(), fr_one(), t, err);
 }
 
 static int make_pass_tables(gpu &g, ntt_plan &p, uint32_t pass, const fr &w, const fr &shift,
@@ -650,8 +698,19 @@ static void split_passes(ntt_plan &p)
     }
 }
 
+size_t ntt_plan_bytes(uint32_t log2_len, bool small)
+{
+    const size_t entry = 4 * sizeof(uint4), pass_tables = 4 * NTT_PASSES * (entry << WIDTH_MAX);
+
+    if (log2_len < PLAIN_BELOW)
+        return sizeof(fr) << log2_len;
+    if (small && log2_len > 2 * WIDTH_MAX) /* three tables of two digits each */
+        log2_len = 2 * WIDTH_MAX + 2;
+    return (entry << log2_len) + (entry << 2 * WIDTH_MAX) + pass_tables;
+}
+
 int ntt_plan_create(gpu &g, uint32_t log2_len, bool inverse_root, const fr &shift, const fr &factor,
-                    ntt_plan *out, struct errmsg *err)
+                    bool small, ntt_plan *out, struct errmsg *err)
 {
     ntt_plan &p = *out;
     power_tables powers;
@@ -667,6 +726,7 @@ int ntt_plan_create(gpu &g, uint32_t log2_len, bool inverse_root, const fr &shif
         p.root = inverse(p.root);
     p.shift = shift;
     p.factor = factor;
+    p.small = small;
     p.shifted = !equal(canonical(shift), fr_one());
     if (log2_len < PLAIN_BELOW)
         return p.room.allocate((size_t)1 << log2_len, err);
@@ -704,6 +764,7 @@ void ntt_plan::release()
     }
     for (device_buffer<uint4> &b : between)
         b.reset();
+    between_low.reset();
     tail.reset();
     room.reset();
     log2_len = 0;
@@ -713,7 +774,7 @@ void ntt_plan::release()
 
 enum direction { TO_REVERSED, TO_NATURAL };
 
-template <int WIDTH, bool CONTIGUOUS>
+template <int WIDTH, bool CONTIGUOUS, bool SPLIT>
 static int launch(gpu &g, const ntt_plan &p, enum direction direction, const pass_arguments &a,
                   struct errmsg *err)
 {
@@ -722,10 +783,10 @@ static int launch(gpu &g, const ntt_plan &p, enum direction direction, const pas
     cudaStream_t stream = g.main.handle;
 
     if (direction == TO_REVERSED)
-        pass_to_reversed_kernel<WIDTH, CONTIGUOUS>
+        pass_to_reversed_kernel<WIDTH, CONTIGUOUS, SPLIT>
             <<<blocks, G::THREADS, G::SHARED_BYTES, stream>>>(a);
     else
-        pass_to_natural_kernel<WIDTH, CONTIGUOUS>
+        pass_to_natural_kernel<WIDTH, CONTIGUOUS, SPLIT>
             <<<blocks, G::THREADS, G::SHARED_BYTES, stream>>>(a);
     CUDA_TRY(cudaGetLastError(), err);
     return 0;
@@ -736,8 +797,10 @@ static int launch_width(gpu &g, const ntt_plan &p, enum direction direction, uin
                         const pass_arguments &a, struct errmsg *err)
 {
     if (pass + 1 == p.passes)
-        return launch<WIDTH, true>(g, p, direction, a, err);
-    return launch<WIDTH, false>(g, p, direction, a, err);
+        return launch<WIDTH, true, false>(g, p, direction, a, err);
+    if (a.between_low)
+        return launch<WIDTH, false, true>(g, p, direction, a, err);
+    return launch<WIDTH, false, false>(g, p, direction, a, err);
 }
 
 static int run_pass(gpu &g, const ntt_plan &p, enum direction direction, uint32_t pass,
@@ -752,6 +815,11 @@ static int run_pass(gpu &g, const ntt_plan &p, enum direction direction, uint32_
     a.stride = p.stride[pass];
     a.tail = last ? p.tail.ptr : nullptr;
     a.radix8 = p.radix8;
+    if (p.between_low.ptr && pass == (direction == TO_REVERSED ? 0 : 1)) {
+        a.between_low = p.between_low.ptr;
+        a.split_log2 = p.stride[1];
+        a.column_log2 = p.stride[0];
+    }
     if (direction == TO_REVERSED) {
         a.factors = p.by_position[pass].ptr;
         a.between = last ? nullptr : p.between[pass].ptr;

@@ -27,22 +27,25 @@ struct ntt_plan {
     uint32_t log2_len = 0, passes = 0; /* passes 0: the plain transform */
     uint32_t width[NTT_PASSES];        /* log2 of a pass's sub-transforms */
     uint32_t stride[NTT_PASSES];       /* log2 of the distance of their elements */
-    bool shifted = false;
+    bool shifted = false, small = false;
     fr root, shift, factor;
     ntt_radix8 radix8;
     /* Factors inside a pass, by output position and by output index; those between a pass and the next; and of the last
      * pass's last round. See ntt.cu. */
     device_buffer<uint4> by_position[NTT_PASSES], by_index[NTT_PASSES], between[NTT_PASSES - 1],
-        tail;
+        between_low, tail;
     device_buffer<fr> room; /* of the plain transform */
 
     /* Gives the memory back. */
     void release();
 };
 
-/* inverse: w = 1 / root of unity. shift and factor in Montgomery form. The tables take 64 bytes an element from 2^12 on. */
+/* inverse: w = 1 / root of unity. shift and factor in Montgomery form. The tables take 64 bytes an element from 2^12 on; those of a
+ * small plan 70 MB at most, for which transforms take some more products. */
 int ntt_plan_create(gpu &g, uint32_t log2_len, bool inverse, const fr &shift, const fr &factor,
-                    ntt_plan *out, struct errmsg *err);
+                    bool small, ntt_plan *out, struct errmsg *err);
+/* No less than the device memory that a plan takes. */
+size_t ntt_plan_bytes(uint32_t log2_len, bool small);
 
 int ntt_to_reversed(gpu &g, const ntt_plan &plan, const fr *in, fr *out, struct errmsg *err);
 /* The same, minus sub[] (in reversed order as well). */

@@ -8,7 +8,8 @@ bool resident_parameters::are(const struct srs *srs) const
 {
     return loaded && h_len == srs->h_len && l_len == srs->l_len && a_len == srs->a_len &&
            b_len == srs->b_len && memcmp(&alpha_g1, &srs->vk.alpha_g1, sizeof(alpha_g1)) == 0 &&
-           memcmp(&delta_g1, &srs->vk.delta_g1, sizeof(delta_g1)) == 0;
+           memcmp(&delta_g1, &srs->vk.delta_g1, sizeof(delta_g1)) == 0 &&
+           (!streamed.in_use() || streamed.are(srs));
 }
 
 struct loading {
@@ -86,13 +87,15 @@ static int load_points(loading &l, resident_parameters &r, const struct srs *srs
 
 static int make_plans(gpu &g, resident_parameters &r, struct errmsg *err)
 {
-    const fr one = fr_one(), seven = fr_from_u32(7);
+    const fr one = fr_one(), seven = fr_from_u32(7), power_m = power(seven, 1ull << r.log2_domain);
     const fr fraction = inverse(power(fr_from_u32(2), r.log2_domain));
+    const bool small = r.streamed.in_use();
 
-    r.h_convert = to_integer(inverse(sub(power(seven, 1ull << r.log2_domain), one)));
-    TRY(ntt_plan_create(g, r.log2_domain, true, one, fraction, &r.inverse, err));
-    TRY(ntt_plan_create(g, r.log2_domain, false, seven, one, &r.coset, err));
-    return ntt_plan_create(g, r.log2_domain, true, inverse(seven), fraction, &r.coset_inverse, err);
+    r.h_convert = to_integer(inverse(small ? sub(one, power_m) : sub(power_m, one)));
+    TRY(ntt_plan_create(g, r.log2_domain, true, one, fraction, small, &r.inverse, err));
+    TRY(ntt_plan_create(g, r.log2_domain, false, seven, one, small, &r.coset, err));
+    return ntt_plan_create(g, r.log2_domain, true, inverse(seven), fraction, small,
+                           &r.coset_inverse, err);
 }
 
 void resident_parameters::release()
@@ -103,6 +106,7 @@ void resident_parameters::release()
     a.reset();
     b_g1.reset();
     b_g2.reset();
+    streamed.release();
     inverse.release();
     coset.release();
     coset_inverse.release();
@@ -111,6 +115,9 @@ void resident_parameters::release()
 
 uint64_t resident_parameters::bytes() const
 {
+    if (streamed.in_use())
+        return bus_lane::PLACES *
+               (streamed.shape.window_bytes + streamed.shape.slab * sizeof(g1_point));
     return (h.len + l.len + a.len + b_g1.len) * sizeof(g1_point) + b_g2.len * sizeof(g2_point);
 }
 
@@ -124,14 +131,8 @@ static uint32_t log2_of_domain(size_t h_len)
     return log2_len <= NTT_LOG2_MAX ? log2_len : 0;
 }
 
-int resident_parameters::load(gpu &g, uploader &up, const struct srs *srs,
-                              backend_progress progress, void *progress_ctx, struct errmsg *err)
+int resident_parameters::describe(const struct srs *srs, struct errmsg *err)
 {
-    const uint64_t g1_points = srs->h_len + srs->l_len + srs->a_len + srs->b_len;
-    loading l = {up, progress, progress_ctx, 0,
-                 g1_points * sizeof(g1_point) + srs->b_len * sizeof(g2_point)};
-
-    release();
     log2_domain = log2_of_domain(srs->h_len);
     if (log2_domain == 0)
         return errmsg_set(err, -EINVAL, "%zu points in h fit no domain", srs->h_len);
@@ -144,7 +145,23 @@ int resident_parameters::load(gpu &g, uploader &up, const struct srs *srs,
     n_inputs = srs->vk.ic_len;
     alpha_g1 = srs->vk.alpha_g1;
     delta_g1 = srs->vk.delta_g1;
-    TRY(load_points(l, *this, srs, err));
+    return 0;
+}
+
+size_t resident_parameters::points_bytes() const
+{
+    return (h_len + l_len + a_len + b_len) * sizeof(g1_point) + b_len * sizeof(g2_point);
+}
+
+int resident_parameters::load(gpu &g, uploader &up, const struct srs *srs, bool stream,
+                              backend_progress progress, void *progress_ctx, struct errmsg *err)
+{
+    loading l = {up, progress, progress_ctx, 0, points_bytes()};
+
+    if (stream)
+        TRY(streamed.pin(srs, progress, progress_ctx, err));
+    else
+        TRY(load_points(l, *this, srs, err));
     TRY(make_plans(g, *this, err));
     loaded = true;
     return 0;

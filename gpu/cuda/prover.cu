@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
 extern "C" {
 #include "gpu/groth16.h"
@@ -39,6 +40,8 @@ int prover::open(int device_index, struct workers *w, struct errmsg *err)
     TRY(open_lane(early, device_index, RANK_LAST, err));
     TRY(up.create(w, err));
     TRY(last_coefficient.allocate(1, err));
+    TRY(window_lane.create(err));
+    TRY(h_lane.create(err));
     for (cuda_event *e : {&begun, &evaluated, &ready})
         TRY(e->create(true, err));
     for (flight &f : flights) {
@@ -118,25 +121,63 @@ static size_t arena_bytes(const prove_lens &n, uint32_t at_once)
     return s.rest.used + most;
 }
 
+/* What more may be taken on the device. */
+static int available_bytes(const prover &p, size_t *out, struct errmsg *err)
+{
+    const uint64_t held = device_bytes_here();
+    size_t available = 0, total = 0;
+
+    CUDA_TRY(cudaMemGetInfo(&available, &total), err);
+    if (p.memory_limit)
+        *out = (size_t)std::min<uint64_t>(available, p.memory_limit -
+                                                         std::min<uint64_t>(p.memory_limit, held));
+    else
+        *out = available - std::min(available, RESERVE_BYTES);
+    return 0;
+}
+
+static scratch whole_arena(const prover &p)
+{
+    scratch space;
+
+    space.base = p.arena.ptr;
+    space.size = p.arena.len;
+    return space;
+}
+
+static int allocate_streamed_arena(prover &p, const struct circuit *circuit, struct errmsg *err)
+{
+    size_t available = 0, bytes = 0;
+
+    p.arena.reset();
+    TRY(available_bytes(p, &available, err));
+    TRY(choose_stream_shape(p.resident, circuit, available, &bytes, err));
+    TRY(p.arena.allocate(bytes, err));
+    p.arena_is_compact = true;
+    p.space = streamed_layout(p.resident, whole_arena(p));
+    for (unsigned k = 0; k < bus_lane::PLACES; k++) {
+        p.window_lane.place[k] = p.space.window[k];
+        p.h_lane.place[k] = p.space.slab[k];
+    }
+    p.window_lane.restart();
+    p.h_lane.restart();
+    return 0;
+}
+
 /* As large as helps and fits. */
 static int allocate_arena(prover &p, const prove_lens &n, bool compact, struct errmsg *err)
 {
-    size_t available = 0, total = 0, least = 0;
+    size_t available = 0, least = 0;
 
     p.arena.reset();
-    CUDA_TRY(cudaMemGetInfo(&available, &total), err);
-    available -= std::min(available, RESERVE_BYTES);
+    TRY(available_bytes(p, &available, err));
     for (uint32_t at_once : {0u, 8u, 4u, 2u, 1u}) {
         least = compact ? flight_bytes(p.resident, at_once) : arena_bytes(n, at_once);
         if (least <= available) {
             TRY(p.arena.allocate(least, err));
             p.arena_is_compact = compact;
-            if (compact) {
-                scratch space;
-                space.base = p.arena.ptr;
-                space.size = p.arena.len;
-                p.space = flight_layout(p.resident, at_once, space);
-            }
+            if (compact)
+                p.space = flight_layout(p.resident, at_once, whole_arena(p));
             return 0;
         }
     }
@@ -146,30 +187,72 @@ static int allocate_arena(prover &p, const prove_lens &n, bool compact, struct e
         least >> 20, available >> 20);
 }
 
-/* After an error nothing is there. */
+/* Whether the points have room on the device beside what proofs take at least. */
+static int decide_stream(const prover &p, const prove_lens &n, bool compact, bool *stream,
+                         struct errmsg *err)
+{
+    const resident_parameters &r = p.resident;
+    const size_t need = r.points_bytes() + 3 * ntt_plan_bytes(r.log2_domain, false) +
+                        (compact ? flight_bytes(r, 1) : arena_bytes(n, 1));
+    size_t available = 0;
+
+    TRY(available_bytes(p, &available, err));
+    *stream = need > available;
+    if (*stream && !compact)
+        return errmsg_set(
+            err, -ENOMEM,
+            "expanded assignments over these parameters take %zu MB of device memory, "
+            "%zu are free",
+            need >> 20, available >> 20);
+    return 0;
+}
+
+static prove_lens lens_of(const resident_parameters &r)
+{
+    return {(uint32_t)r.n_inputs, (uint32_t)r.l_len, r.log2_domain, (uint32_t)r.a_len,
+            (uint32_t)r.b_len};
+}
+
+static int load_circuit(prover &p, const struct circuit *circuit, struct errmsg *err)
+{
+    resident_parameters &r = p.resident;
+
+    if (circuit->n_aux != r.l_len || circuit->log2_domain != r.log2_domain ||
+        circuit_a_len(circuit) != r.a_len || circuit_b_len(circuit) != r.b_len)
+        return errmsg_set(err, -EINVAL, "these parameters are for another circuit");
+    return r.circuit.load(p.g, p.up, circuit, err);
+}
+
+/* After an error nothing is there. The circuit comes before the points: it says what proofs take beside them. */
 static int load_all(prover &p, const struct srs *srs, const struct circuit *circuit,
                     backend_progress progress, void *ctx, struct errmsg *err)
 {
     resident_parameters &r = p.resident;
-    bool anew = !p.arena.ptr || p.arena_is_compact != (circuit != nullptr);
+    const bool compact = circuit != nullptr, there = r.are(srs);
+    bool anew = !there || !p.arena.ptr || p.arena_is_compact != compact;
 
-    if (!r.are(srs)) {
+    if (!there) {
         p.arena.reset();
-        anew = true;
-        TRY(r.load(p.g, p.up, srs, progress, ctx, err));
+        r.release();
+        TRY(r.describe(srs, err));
     }
     if (circuit && !r.circuit.is(circuit)) {
-        if (circuit->n_aux != r.l_len || circuit->log2_domain != r.log2_domain ||
-            circuit_a_len(circuit) != r.a_len || circuit_b_len(circuit) != r.b_len)
-            return errmsg_set(err, -EINVAL, "these parameters are for another circuit");
         anew = true;
-        TRY(r.circuit.load(p.g, p.up, circuit, err));
+        TRY(load_circuit(p, circuit, err));
+    }
+    if (!there) {
+        bool stream = false;
+        TRY(decide_stream(p, lens_of(r), compact, &stream, err));
+        TRY(r.load(p.g, p.up, srs, stream, progress, ctx, err));
     }
     if (!anew)
         return 0;
-    const prove_lens n = {(uint32_t)r.n_inputs, (uint32_t)r.l_len, r.log2_domain, (uint32_t)r.a_len,
-                          (uint32_t)r.b_len};
-    return allocate_arena(p, n, circuit != nullptr, err);
+    if (r.streamed.in_use() && compact)
+        return allocate_streamed_arena(p, circuit, err);
+    if (r.streamed.in_use())
+        return errmsg_set(err, -ENOMEM,
+                          "expanded assignments are not proved over streamed parameters");
+    return allocate_arena(p, lens_of(r), compact, err);
 }
 
 int prover::load(const struct srs *srs, const struct circuit *circuit, backend_progress progress,
@@ -178,10 +261,19 @@ int prover::load(const struct srs *srs, const struct circuit *circuit, backend_p
     CUDA_TRY(cudaSetDevice(g.index), err);
     int ret = load_all(*this, srs, circuit, progress, progress_ctx, err);
     if (ret < 0) {
-        resident.release();
         arena.reset();
+        resident.release();
     }
     return ret;
+}
+
+void prover::describe(char *out, size_t size) const
+{
+    out[0] = '\0';
+    if (resident.streamed.in_use())
+        describe_stream(resident, out, size);
+    else if (resident.loaded)
+        snprintf(out, size, "resident");
 }
 
 int prover::develop(const struct circuit *circuit, const struct secrets *t, fr_t *ic,
@@ -398,11 +490,8 @@ int prover::sums(const struct srs *srs, const struct assignment *w, struct groth
     if (w->n_rows > (uint64_t)1 << resident.log2_domain)
         return errmsg_set(err, -EINVAL, "%llu rows exceed the domain of 2^%u",
                           (unsigned long long)w->n_rows, resident.log2_domain);
-    scratch whole;
-    whole.base = arena.ptr;
-    whole.size = arena.len;
     const prove_lens n = {w->n_inputs, w->n_aux, resident.log2_domain, 0, 0};
-    proving run = {*this, g, resident, w, space_layout(n, whole), times, {}};
+    proving run = {*this, g, resident, w, space_layout(n, whole_arena(*this)), times, {}};
     int ret = run.all(&made, err);
     if (ret < 0) {
         g.drain();

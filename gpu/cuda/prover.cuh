@@ -1,5 +1,5 @@
 /*
- * The sums of a Groth16 proof (gpu/groth16.h), on one GPU, over parameters that stay there.
+ * The sums of a Groth16 proof (gpu/groth16.h), on one GPU, over parameters that stay there, or are streamed where they do not fit.
  *
  * Of compact witnesses two are on their way at a time: while one is proved, the next is uploaded. Threads may call start and
  * finish as they like, and wait for one another in each. All else: one thread at a time, and nothing on its way.
@@ -11,6 +11,8 @@
 
 #include "gpu/cuda/helper.cuh"
 #include "gpu/cuda/parameters.cuh"
+#include "gpu/cuda/select.cuh"
+#include "gpu/cuda/stream.cuh"
 #include "gpu/cuda/times.h"
 
 #include <mutex>
@@ -30,10 +32,13 @@ struct flight {
 /* What the arena is cut into. */
 struct flight_space {
     device_witness witness[FLIGHTS];
-    fr *vector[3];  /* A, B and C of the rows; h takes the place of A */
+    fr *vector
+        [3]; /* A, B and C of the rows; h takes the place of A; no third where points are streamed */
     uint32_t *ones; /* points that are added as they are, and room for one more */
     uint32_t *ones_len;
     scratch aside, main;
+    /* Of streamed points: the places of the lanes, and points that the values of a query ask for. */
+    char *window[bus_lane::PLACES], *slab[bus_lane::PLACES], *tail;
 };
 
 struct prover {
@@ -45,6 +50,8 @@ struct prover {
     uploader up;
     struct workers *workers = nullptr;
     resident_parameters resident;
+    bus_lane window_lane, h_lane; /* of streamed points; the sum beside, the sum over h */
+    uint64_t memory_limit = 0;    /* as in struct backend */
     device_buffer<char> arena; /* vectors, lists and the scratch of sums */
     bool arena_is_compact = false;
     flight_space space;
@@ -78,10 +85,27 @@ struct prover {
     bool in_flight();
     /* Waits for everything queued, after an error. */
     void drain();
+    /* Where the points are, for people. */
+    void describe(char *out, size_t size) const;
 };
 
 /* Cuts the arena for compact witnesses; `space` may only measure. at_once: as in msm_scratch_bytes, of the sum over h. */
 flight_space flight_layout(const resident_parameters &r, uint32_t at_once, scratch space);
 size_t flight_bytes(const resident_parameters &r, uint32_t at_once);
+/* The points that a part of a query asks for by its bits, to p.space.ones, by way of p.aside. */
+int select_ones(prover &p, const selection_part &part, uint32_t *len, struct errmsg *err);
+
+/* ---- where points are streamed (stream.cu) ---- */
+
+/* Cuts the arena for the shape and the windows of r.streamed; `space` may only measure. */
+flight_space streamed_layout(const resident_parameters &r, scratch space);
+/* Sets those for so much memory, and says how much of it the arena is. -ENOMEM. */
+int choose_stream_shape(resident_parameters &r, const struct circuit *circuit, size_t available,
+                        size_t *bytes, struct errmsg *err);
+void describe_stream(const resident_parameters &r, char *out, size_t size);
+/* In place of the resident prover's transforms, sum over h and sums over the witness. */
+int queue_h_streamed(prover &p, const flight &f, struct errmsg *err);
+int sum_h_streamed(prover &p, g1_t *out, struct errmsg *err);
+int sum_queries_streamed(prover &p, const flight &f, struct groth16_sums *out, struct errmsg *err);
 
 #endif

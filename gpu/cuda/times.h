@@ -22,6 +22,12 @@ void backend_cuda_times(const struct backend *be, struct prover_times *out);
 
 /* How often memory of the device or pinned memory was taken. */
 uint64_t backend_cuda_allocations(void);
+/* Device memory that is taken now. */
+uint64_t backend_cuda_device_bytes(void);
+
+/* Takes all free memory of the backend's device but `leave` bytes, until it is called again or the backend ends: so that a limit cannot
+ * be exceeded unseen. 0: gives it back. */
+int backend_cuda_ballast(struct backend *be, uint64_t leave, struct errmsg *err);
 
 #ifdef __cplusplus
 }

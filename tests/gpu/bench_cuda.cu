@@ -69,8 +69,8 @@ static void bench_ntt(uint32_t log2_len)
 
     MUST(v.allocate(len, err));
     random_scalars_kernel<<<1024, 256>>>(v.ptr, (uint32_t)len, SEED);
-    MUST(ntt_plan_create(device, log2_len, false, fr_one(), fr_one(), &plain, err));
-    MUST(ntt_plan_create(device, log2_len, false, fr_from_u32(7), fr_one(), &coset, err));
+    MUST(ntt_plan_create(device, log2_len, false, fr_one(), fr_one(), false, &plain, err));
+    MUST(ntt_plan_create(device, log2_len, false, fr_from_u32(7), fr_one(), false, &coset, err));
     measure("ntt to reversed", log2_len, (double)len,
             [&] { MUST(ntt_to_reversed(device, plain, v.ptr, v.ptr, err)); });
     measure("ntt to natural", log2_len, (double)len,

@@ -7,6 +7,7 @@
 #include <check.h>
 
 extern "C" {
+#include "gpu/backend.h"
 #include "tests/lib/suite.h"
 }
 
@@ -180,22 +181,22 @@ static fr one_over(uint32_t log2_len)
 }
 
 /* The plans that a prover has, and the forward one. */
-static void make_plan(uint32_t log2_len, enum ntt_kind kind, ntt_plan &p)
+static void make_plan(uint32_t log2_len, enum ntt_kind kind, bool small, ntt_plan &p)
 {
     const fr one = fr_one(), seven = fr_from_u32(7), n = one_over(log2_len);
 
     switch (kind) {
     case NTT_FORWARD:
-        MUST(ntt_plan_create(device, log2_len, false, one, one, &p, err));
+        MUST(ntt_plan_create(device, log2_len, false, one, one, small, &p, err));
         return;
     case NTT_INVERSE:
-        MUST(ntt_plan_create(device, log2_len, true, one, n, &p, err));
+        MUST(ntt_plan_create(device, log2_len, true, one, n, small, &p, err));
         return;
     case NTT_COSET:
-        MUST(ntt_plan_create(device, log2_len, false, seven, one, &p, err));
+        MUST(ntt_plan_create(device, log2_len, false, seven, one, small, &p, err));
         return;
     case NTT_COSET_INVERSE:
-        MUST(ntt_plan_create(device, log2_len, true, inverse(seven), n, &p, err));
+        MUST(ntt_plan_create(device, log2_len, true, inverse(seven), n, small, &p, err));
         return;
     }
 }
@@ -213,7 +214,7 @@ START_TEST(ntt_plain__equals_the_cpu_backend)
         std::vector<fr> v = random_vector(log2_len, log2_len);
         device_buffer<fr> d_v, d_out;
         ntt_plan p;
-        make_plan(log2_len, kind, p);
+        make_plan(log2_len, kind, false, p);
         if (p.room.len == 0)
             MUST(p.room.allocate(v.size(), err));
         to_device(d_v, v, device);
@@ -233,14 +234,14 @@ START_TEST(ntt_plain__equals_the_cpu_backend)
 }
 END_TEST
 
-static void compare_ntt(uint32_t log2_len, enum ntt_kind kind)
+static void compare_ntt(uint32_t log2_len, enum ntt_kind kind, bool small)
 {
     const size_t len = (size_t)1 << log2_len;
     std::vector<fr> v = random_vector(std::min(log2_len, 16u), log2_len);
     device_buffer<fr> d_v, d_fast, d_plain;
     ntt_plan p;
 
-    make_plan(log2_len, kind, p);
+    make_plan(log2_len, kind, small, p);
     if (p.room.len == 0)
         MUST(p.room.allocate(len, err));
     MUST(d_v.allocate(len, err));
@@ -278,14 +279,15 @@ static void compare_ntt(uint32_t log2_len, enum ntt_kind kind)
 START_TEST(ntt__equals_the_plain_one)
 {
     for (enum ntt_kind kind : kinds)
-        compare_ntt((uint32_t)_i, kind);
+        for (bool small : {false, true})
+            compare_ntt((uint32_t)_i, kind, small);
 }
 END_TEST
 
 START_TEST(ntt__equals_the_plain_one_at_large_sizes)
 {
     for (uint32_t log2_len = 23; log2_len <= NTT_LOG2_MAX; log2_len++)
-        compare_ntt(log2_len, kinds[log2_len % 4]);
+        compare_ntt(log2_len, kinds[log2_len % 4], log2_len & 1); /* each kind of plan */
 }
 END_TEST
 
@@ -296,7 +298,7 @@ START_TEST(ntt__subtracts)
     device_buffer<fr> d_v, d_w, d_out;
     ntt_plan p;
 
-    make_plan(log2_len, NTT_COSET_INVERSE, p);
+    make_plan(log2_len, NTT_COSET_INVERSE, false, p);
     to_device(d_v, v, device);
     to_device(d_w, w, device);
     MUST(d_out.allocate(v.size(), err));

@@ -265,9 +265,8 @@ static struct srs resident_srs()
     return srs;
 }
 
-START_TEST(faults__of_any_call_leave_nothing_behind)
+static void expect_nothing_behind(const struct srs &srs)
 {
-    const struct srs srs = resident_srs();
     struct compact *w = random_witness(small_circuit, SEED + 1);
     struct groth16_sums want, got;
     struct errmsg err;
@@ -279,7 +278,9 @@ START_TEST(faults__of_any_call_leave_nothing_behind)
     const uint64_t calls = device_fail_call(0);
     ck_assert(same_sums(got, want));
     const struct device_counts before = device_counts();
-    for (uint64_t n = 1; n <= calls; n += n < 40 ? 1 : 29) {
+    const uint64_t step =
+        std::max<uint64_t>(29, calls / 64); /* of thousands, where points are streamed */
+    for (uint64_t n = 1; n <= calls; n += n < 40 ? 1 : step) {
         memset(&got, 0xa5, sizeof(got));
         device_fail_call(n);
         const int ret = prove(&srs, w, &got, &err);
@@ -297,6 +298,92 @@ START_TEST(faults__of_any_call_leave_nothing_behind)
            (unsigned long long)failed);
     ck_assert_uint_gt(failed, 0);
     compact_destroy(w);
+}
+
+START_TEST(faults__of_any_call_leave_nothing_behind)
+{
+    expect_nothing_behind(resident_srs());
+}
+END_TEST
+
+/* The points on the host, as a file's are. */
+struct host_srs {
+    struct srs srs;
+    std::vector<g1_point> h, l, a, b_g1;
+    std::vector<g2_point> b_g2;
+
+    template <class P> void fetch(enum srs_section section, std::vector<P> &v, size_t len)
+    {
+        v.resize(len);
+        MUST(p->resident.fetch(p->g, section, 0, len, v.data(), err));
+    }
+
+    host_srs() : srs(resident_srs())
+    {
+        fetch(SRS_H, h, srs.h_len);
+        fetch(SRS_L, l, srs.l_len);
+        fetch(SRS_A, a, srs.a_len);
+        fetch(SRS_B_G1, b_g1, srs.b_len);
+        fetch(SRS_B_G2, b_g2, srs.b_len);
+        srs.h = (g1_affine_t *)h.data();
+        srs.l = (g1_affine_t *)l.data();
+        srs.a = (g1_affine_t *)a.data();
+        srs.b_g1 = (g1_affine_t *)b_g1.data();
+        srs.b_g2 = (g2_affine_t *)b_g2.data();
+        srs.vk.ic_len = small_circuit->n_inputs;
+    }
+};
+
+static void forget()
+{
+    p->arena.reset();
+    p->resident.release();
+}
+
+/* Under the first limit of less and less memory that makes it stream; the last one that suffices with `least`. */
+static void load_streamed(const struct srs *srs, bool least)
+{
+    struct errmsg err;
+    uint64_t good = 0;
+
+    for (uint64_t limit = UINT64_C(1) << 30;; limit = limit / 8 * 7) {
+        forget();
+        p->memory_limit = limit;
+        if (p->load(srs, small_circuit, nullptr, nullptr, &err) < 0)
+            break;
+        good = limit;
+        if (!least && p->resident.streamed.in_use())
+            return;
+    }
+    p->memory_limit = good;
+    MUST(p->load(srs, small_circuit, nullptr, nullptr, err));
+}
+
+/* Where it streams: the sums of the resident prover, whatever the witness, with one window and with many; then with any call failing. */
+START_TEST(streamed__sums_equal_the_resident_ones)
+{
+    const host_srs host;
+    struct compact *w[3] = {};
+    struct groth16_sums want[3], got;
+
+    for (int i = 0; i < 3; i++)
+        w[i] = random_witness(small_circuit, 100 + i);
+    memset(w[2]->bits, 0, w[2]->circuit->aux_words * sizeof(*w[2]->bits)); /* no ones */
+    for (int i = 0; i < 3; i++)
+        MUST(prove(&host.srs, w[i], &want[i], err));
+    for (bool least : {false, true}) {
+        load_streamed(&host.srs, least);
+        ck_assert(p->resident.streamed.in_use());
+        printf("    %zu windows\n", p->resident.streamed.windows.size());
+        for (int i : {0, 1, 2, 1, 0}) {
+            MUST(prove(&host.srs, w[i], &got, err));
+            ck_assert_msg(same_sums(got, want[i]), "witness %d, least %d", i, least);
+        }
+        expect_nothing_behind(host.srs);
+    }
+    forget();
+    for (struct compact *c : w)
+        compact_destroy(c);
 }
 END_TEST
 
@@ -392,6 +479,7 @@ int main()
     tcase_add_test(tc, flights__two_at_a_time_and_no_more);
     tcase_add_test(tc, flights__of_two_threads);
     tcase_add_test(tc, faults__of_any_call_leave_nothing_behind);
+    tcase_add_test(tc, streamed__sums_equal_the_resident_ones);
     suite_add_tcase(s, tc);
     int ret = suite_run(s);
     delete p;

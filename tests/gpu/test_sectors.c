@@ -2,7 +2,10 @@
  * Sectors from compact witness to proof on a GPU, under development parameters that it makes itself: their verifying keys equal the
  * vectors', with r and s fixed the proofs equal the vectors byte for byte, all partitions. Prints how long things take.
  *
- * usage: test_sectors [SIZE..]; those of 32 and 64 GiB need $PROOFD_SHARED with the large vectors.
+ * Then the same where device memory does not hold the parameters: of the small sizes under ever smaller limits, until a load is refused.
+ *
+ * usage: test_sectors [--memory GIB] [SIZE..]; those of 32 and 64 GiB need $PROOFD_SHARED with the large vectors. With --memory the
+ * backend has so much of the device, the rest being taken by a ballast: the parameters, made with all of it, come from host memory.
  */
 #include <check.h>
 #include <errno.h>
@@ -17,10 +20,15 @@
 #include "gpu/setup.h"
 #include "numa/circuit/c1_reader.h"
 #include "numa/circuit/compact.h"
+#include "numa/memory.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/vectors.h"
 
 #define RUNS 5
+/* For the driver: code and what kernels keep for themselves. */
+#define DRIVER_BYTES (UINT64_C(128) << 20)
+/* Points that are fetched at a time. */
+#define FETCH ((size_t)1 << 22)
 
 static const struct {
     const char *size, *names[3];
@@ -31,7 +39,9 @@ static const struct {
     {"32GiB", {"32GiB-sparse"}},
     {"64GiB", {"64GiB-sparse"}},
 };
+#define SMALL_SECTORS 3
 static char **only; /* sizes asked for; NULL: all */
+static uint64_t memory_limit; /* --memory; 0: none */
 static struct workers *workers, *few_workers;
 static struct backend *cuda;
 static struct errmsg err;
@@ -272,6 +282,92 @@ static void expect_key(const struct srs *srs)
     free(want_bytes);
 }
 
+/* ---- less memory ---- */
+
+static void *fetch_section(enum srs_section section, size_t len, size_t bytes)
+{
+    char *points = memory_alloc(len, bytes);
+
+    ck_assert_ptr_nonnull(points);
+    for (size_t at = 0; at < len; at += FETCH)
+        need(cuda->ops->fetch(cuda, section, at, len - at < FETCH ? len - at : FETCH,
+                              points + at * bytes, &err));
+    return points;
+}
+
+/* What the backend has made, on the host; it has nothing any more. */
+static void take_home(struct srs *srs)
+{
+    srs->h = fetch_section(SRS_H, srs->h_len, sizeof(*srs->h));
+    srs->l = fetch_section(SRS_L, srs->l_len, sizeof(*srs->l));
+    srs->a = fetch_section(SRS_A, srs->a_len, sizeof(*srs->a));
+    srs->b_g1 = fetch_section(SRS_B_G1, srs->b_len, sizeof(*srs->b_g1));
+    srs->b_g2 = fetch_section(SRS_B_G2, srs->b_len, sizeof(*srs->b_g2));
+    cuda->ops->evict(cuda, srs);
+    ck_assert_str_eq(cuda->parameters, "");
+}
+
+static int load_under_limit(const struct circuit *circuit, struct srs *srs, uint64_t limit)
+{
+    cuda->ops->evict(cuda, srs);
+    cuda->memory_limit = limit;
+    const int ret = groth16_prepare_compact(cuda, srs, circuit, NULL, NULL, &err);
+    ck_assert_uint_le(backend_cuda_device_bytes(), limit);
+    return ret;
+}
+
+/* Everything else that is on the device is ballast. */
+static void live_with_less(const struct circuit *circuit, struct srs *srs)
+{
+    double begin = now_ms();
+
+    take_home(srs);
+    printf("    fetched to the host in %.0f ms", now_ms() - begin);
+    need(backend_cuda_ballast(cuda, memory_limit + DRIVER_BYTES, &err));
+    begin = now_ms();
+    need(load_under_limit(circuit, srs, memory_limit));
+    printf(", with %.1f GiB of device memory loaded in %.0f ms: %.1f GB taken, parameters %s\n",
+           (double)memory_limit / (1 << 30), now_ms() - begin,
+           (double)backend_cuda_device_bytes() * 1e-9, cuda->parameters);
+    fflush(stdout);
+}
+
+/* The bytes of the vector from all that fits into less and less. */
+static void expect_under_limits(const char *name, const struct circuit *circuit, struct srs *srs,
+                                const struct compact *w)
+{
+    struct groth16_sums sums;
+    unsigned most = 0, windows, streamed = 0;
+    int ret;
+
+    take_home(srs);
+    for (uint64_t limit = UINT64_C(16) << 30; (ret = load_under_limit(circuit, srs, limit)) == 0;
+         limit = limit / 5 * 3) {
+        const uint64_t allocations = backend_cuda_allocations();
+        for (int run = 0; run < 2; run++) {
+            need(groth16_sums_compact(cuda, srs, w, &sums, &err));
+            ck_assert_int_gt(expect_vectors(name, 0, &srs->vk, &sums), 0);
+        }
+        ck_assert_uint_eq(backend_cuda_allocations(), allocations);
+        ck_assert_int_eq(cuda->borrows_points, strcmp(cuda->parameters, "resident") != 0);
+        if (sscanf(cuda->parameters, "streamed in %u windows", &windows) == 1) {
+            streamed++;
+            most = windows > most ? windows : most;
+            printf("    %s in %.1f MB of %.1f: %s\n", name,
+                   (double)backend_cuda_device_bytes() * 1e-6, (double)limit * 1e-6,
+                   cuda->parameters);
+        }
+    }
+    printf("    then: %s\n", err.text);
+    fflush(stdout);
+    ck_assert_int_eq(ret, -ENOMEM);
+    ck_assert_uint_gt(streamed, 1);
+    ck_assert_uint_gt(most, 12); /* three for each query */
+    ck_assert_str_eq(cuda->parameters, "");
+    ck_assert(!cuda->borrows_points);
+    cuda->memory_limit = 0;
+}
+
 static bool is_wanted(const char *size)
 {
     bool wanted = !only || !*only;
@@ -286,6 +382,7 @@ START_TEST(sectors__equal_the_vectors)
     struct circuit *circuit = NULL;
     struct srs *srs = NULL;
     struct compact *w[2] = {NULL, NULL};
+    struct c1 *limited = NULL;
 
     if (!is_wanted(sectors[_i].size))
         return;
@@ -297,6 +394,8 @@ START_TEST(sectors__equal_the_vectors)
     printf(", parameters made in %.0f ms\n", now_ms() - begin);
     fflush(stdout);
     expect_key(srs);
+    if (memory_limit)
+        live_with_less(circuit, srs);
     for (int k = 0; k < 2; k++) {
         need(compact_create(circuit, &w[k], &err));
         memset(w[k]->values, 0, w[k]->bytes);
@@ -316,9 +415,17 @@ START_TEST(sectors__equal_the_vectors)
             time_overlapping(srs, w);
         }
         ck_assert_uint_eq(backend_cuda_allocations(), allocations);
-        if (k == 0)
+        if (k == 0 && !memory_limit)
             time_several(circuit, srs, w);
-        c1_destroy(c1);
+        if (k == 0 && !memory_limit && _i < SMALL_SECTORS)
+            limited = c1;
+        else
+            c1_destroy(c1);
+    }
+    if (limited) {
+        need(compact_make(w[0], limited, 0, workers, &err));
+        expect_under_limits(sectors[_i].names[0], circuit, srs, w[0]);
+        c1_destroy(limited);
     }
     for (int k = 0; k < 2; k++) {
         cuda->ops->unpin(cuda, w[k]->values);
@@ -334,6 +441,11 @@ int main(int argc, char **argv)
     Suite *s = suite_create("sectors on a GPU");
     TCase *tc = tcase_create("sectors");
 
+    if (argc > 2 && strcmp(argv[1], "--memory") == 0) {
+        memory_limit = strtoull(argv[2], NULL, 10) << 30;
+        argc -= 2;
+        argv += 2;
+    }
     only = argc > 1 ? argv + 1 : NULL;
     setenv("CK_FORK", "no", 1); /* a forked child has no CUDA context */
     if (workers_create(0, &workers, &err) < 0 || workers_create(4, &few_workers, &err) < 0)
