@@ -95,11 +95,7 @@ static int read_document(struct jobs *jobs, struct spool *s, struct c1 **c1, str
 /* SHA-256 over the public inputs of all partitions, canonical little endian. */
 static int digest_public_inputs(const struct c1 *c1, uint8_t out[DIGEST_BYTES], struct errmsg *err)
 {
-    struct public_params p = {.proof = c1_seal_proof(c1),
-                              .comm_r = c1_comm_r(c1),
-                              .comm_d = c1_comm_d(c1),
-                              .replica_id = c1_replica_id(c1),
-                              .seed = c1_seed(c1)};
+    struct public_params p = public_params_of(c1);
     size_t len = public_inputs_len(c1_size(c1)), total = len * c1_partitions(c1);
     fr_t *inputs = calloc(len, sizeof(*inputs));
     uint8_t *bytes = calloc(total, FR_BYTES), *at = bytes;

@@ -23,13 +23,7 @@ static double now_ms(void)
 /* What the verifier expects of partition `k`. malloc'ed. */
 static int expected_inputs(const struct c1 *c1, uint32_t k, fr_t **out, struct errmsg *err)
 {
-    const struct public_params params = {
-        .proof = c1_seal_proof(c1),
-        .comm_r = c1_comm_r(c1),
-        .comm_d = c1_comm_d(c1),
-        .replica_id = c1_replica_id(c1),
-        .seed = c1_seed(c1),
-    };
+    const struct public_params params = public_params_of(c1);
     fr_t *inputs = malloc(public_inputs_len(c1_size(c1)) * sizeof(*inputs));
 
     if (!inputs)

@@ -10,6 +10,7 @@
 #include <openssl/sha.h>
 
 #include "numa/circuit/blake2b.h"
+#include "numa/circuit/c1.h"
 #include "numa/circuit/chacha.h"
 
 #define FEISTEL_ROUNDS 3
@@ -282,6 +283,15 @@ static void challenge_inputs(const struct graph *g, uint64_t challenge, fr_t out
         out[1 + i] = fr_from_u64(parents[i]);
     for (unsigned i = 1 + PARENTS; i < CHALLENGE_INPUTS; i++)
         out[i] = self; /* the packed number, tree R, tree C */
+}
+
+struct public_params public_params_of(const struct c1 *c1)
+{
+    return (struct public_params){.proof = c1_seal_proof(c1),
+                                  .comm_r = c1_comm_r(c1),
+                                  .comm_d = c1_comm_d(c1),
+                                  .replica_id = c1_replica_id(c1),
+                                  .seed = c1_seed(c1)};
 }
 
 int public_inputs(const struct public_params *p, uint32_t k, fr_t *out, struct errmsg *err)

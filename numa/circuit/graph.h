@@ -56,6 +56,10 @@ struct public_params {
     const uint8_t *comm_r, *comm_d, *replica_id, *seed;
 };
 
+/* Those of a C1, which is borrowed; the porep id is the registered one. */
+struct c1;
+struct public_params public_params_of(const struct c1 *c1);
+
 /* Public inputs of partition `k` without ONE: 3 + 18 * challenges values. Returns 0, or -EINVAL when
  * comm_r, comm_d or replica_id is not below the modulus. */
 int public_inputs(const struct public_params *p, uint32_t k, fr_t *out, struct errmsg *err);

@@ -52,11 +52,7 @@ static void forge(const struct vk *vk, const fr_t *inputs, uint8_t out[PROOF_BYT
 
 static int forge_partition(const struct vk *vk, const char *dir, const struct c1 *c1, uint32_t k)
 {
-    const struct public_params params = {.proof = c1_seal_proof(c1),
-                                         .comm_r = c1_comm_r(c1),
-                                         .comm_d = c1_comm_d(c1),
-                                         .replica_id = c1_replica_id(c1),
-                                         .seed = c1_seed(c1)};
+    const struct public_params params = public_params_of(c1);
     size_t len = public_inputs_len(c1_size(c1));
     fr_t *inputs = calloc(len, sizeof(*inputs));
     uint8_t proof[PROOF_BYTES];

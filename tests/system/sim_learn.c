@@ -16,11 +16,7 @@ static struct errmsg err;
 static int write_proof(const char *dir, const struct c1 *c1, uint32_t k,
                        const uint8_t proof[PROOF_BYTES])
 {
-    const struct public_params params = {.proof = c1_seal_proof(c1),
-                                         .comm_r = c1_comm_r(c1),
-                                         .comm_d = c1_comm_d(c1),
-                                         .replica_id = c1_replica_id(c1),
-                                         .seed = c1_seed(c1)};
+    const struct public_params params = public_params_of(c1);
     size_t len = public_inputs_len(c1_size(c1));
     fr_t *inputs = calloc(len, sizeof(*inputs));
     char name[SIM_NAME_BYTES], path[4096];
