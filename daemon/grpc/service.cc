@@ -22,7 +22,8 @@ using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
 static const size_t metrics_max = 4 << 20;
-static const milliseconds margin(500); /* before a caller's deadline: the answer has to reach him */
+/* Before a caller's deadline, since the answer has to reach him: a quarter of what is left, between these. */
+static const milliseconds margin_min(500), margin_max(5000);
 static const char porep[] = "porep-seal-commit";
 
 /* Indexes of methods in the order of proofd.proto. */
@@ -30,12 +31,19 @@ enum { METHOD_SUBMIT = 0, METHOD_PROVE = 2 };
 
 /* ---- the caller ---- */
 
-static Patience patience_of(const ServerContext *context, milliseconds before)
+static milliseconds margin_of(system_clock::time_point deadline)
+{
+    return std::clamp(
+        std::chrono::duration_cast<milliseconds>((deadline - system_clock::now()) / 4), margin_min,
+        margin_max);
+}
+
+static Patience patience_of(const ServerContext *context, bool with_margin)
 {
     system_clock::time_point deadline = context->deadline();
 
-    if (deadline != system_clock::time_point::max())
-        deadline -= before;
+    if (with_margin && deadline != system_clock::time_point::max())
+        deadline -= margin_of(deadline);
     return {deadline, [context] { return context->IsCancelled(); }};
 }
 
@@ -188,7 +196,7 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
     Status receive(ServerContext *context, Stream *stream, bool wrapped, std::string *id,
                    uint64_t *file)
     {
-        Patience patience = patience_of(context, margin);
+        Patience patience = patience_of(context, true);
         Uploads::Place place(uploads_, context);
         grpc::ByteBuffer buffer;
         Message message;
@@ -250,7 +258,7 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
         Status status = receive(context, stream, true, &id, &file);
 
         if (status.ok())
-            status = wait(patience_of(context, milliseconds(0)), id, file, &outcome);
+            status = wait(patience_of(context, false), id, file, &outcome);
         if (status.ok() && outcome.end == Outcome::TIMEOUT)
             status = Status(StatusCode::DEADLINE_EXCEEDED,
                             "the job goes on: ask again with the same request_id");
@@ -273,7 +281,7 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
     Status AwaitProof(ServerContext *context, const cuzk::v1::AwaitProofRequest *request,
                       cuzk::v1::AwaitProofResponse *response) override
     {
-        Patience patience = patience_of(context, margin);
+        Patience patience = patience_of(context, true);
         Outcome outcome;
         Status status = check_id(request->job_id());
 
