@@ -16,7 +16,8 @@ watch_events() {
     opened $! "$mnt/events"
 }
 
-queued() { grep -c '^[^ ]* [0-9]* queued ' "$work/events"; }
+# By any state behind it too: of a job that is quick only the last may be told.
+queued() { awk '$3 ~ /^(queued|synthesizing|proving|done|failed)$/ && !seen[$2]++ { n++ } END { print n + 0 }' "$work/events"; }
 
 nothing_is_received() { grep -q '^proofd_jobs{state="receiving"} 0$' "$mnt/metrics"; }
 
