@@ -169,8 +169,8 @@ $(BUILD)/tests/unit/test_upload: LDFLAGS += -Wl,--wrap=calloc
 # Fill a node's memory.
 $(BUILD)/tests/unit/test_arena: LDFLAGS += -Wl,--wrap=madvise,--wrap=syscall
 $(BUILD)/tests/unit/test_ground: LDFLAGS += -Wl,--wrap=arena_create
-# Has clocks of its own.
-$(BUILD)/tests/unit/test_clock: LDFLAGS += -Wl,--wrap=clock_gettime
+# Have clocks of their own.
+$(BUILD)/tests/unit/test_clock $(BUILD)/tests/unit/test_ctl: LDFLAGS += -Wl,--wrap=clock_gettime
 
 $(BUILD)/tests/system/%: $(BUILD)/tests/system/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 	$(say)

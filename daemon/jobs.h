@@ -160,6 +160,7 @@ struct partition_work {
     uint64_t job;
     uint32_t partition;
     enum job_priority priority; /* that it counts as: its class, or a higher one when that has waited for long */
+    enum job_priority own;      /* its class when it was taken */
     uint64_t turn;              /* within the class (order.h), before the job's age */
     const struct sector_size *size;
     int c1_fd; /* the decoded form, read-only, the caller's to close */

@@ -762,6 +762,7 @@ static struct job *take_next(struct jobs *jobs, int node, uint32_t refused,
     work->job = run->members->id;
     work->size = run->members->proof->size;
     work->priority = turn.priority;
+    work->own = turn.entry->key.priority;
     work->turn = turn.turn;
     work->partition = first_waiting(run);
     assert(work->partition < run->partitions);

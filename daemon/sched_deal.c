@@ -15,7 +15,6 @@ static bool give_partition(struct sched *s, struct engine *e, const struct parti
         .type = LINK_WORK,
         .work = {w->job, w->partition, (uint32_t)w->priority, w->turn,
                  strike && strike->avoid == e ? strike->avoid_gpu : LINK_NO_PROVER}};
-    enum job_priority class = w->priority;
     bool sent = engine_say(s, e, &m, w->c1_fd);
 
     close(w->c1_fd);
@@ -23,13 +22,12 @@ static bool give_partition(struct sched *s, struct engine *e, const struct parti
         sched_give_back(s, w->job, w->partition);
         return false;
     }
-    jobs_partition_priority(s->opt.jobs, w->job, &class);
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of s->engines, which no comparison with NULL makes NULL */
     pace_given(&e->pace, e->flights_len, sched_now_ms());
     e->flights[e->flights_len++] = (struct in_flight){.job = w->job,
                                                       .partition = w->partition,
                                                       .size = w->size,
-                                                      .priority = class,
+                                                      .priority = w->own, /* if it has changed since, the engine is told */
                                                       .given = m.work,
                                                       .stage = PARTITION_SYNTHESIZING,
                                                       .since = sched_now_ms()};

@@ -1,8 +1,17 @@
 #include "tests/lib/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+#define TIMEOUT_S "300" /* where a test sets none: ends only what hangs, on whatever busy machine */
 
 static int skipped;
+
+/* Check's own are four seconds. Before main, for it asks when a case is made. */
+__attribute__((constructor)) static void set_timeout(void)
+{
+    setenv("CK_DEFAULT_TIMEOUT", TIMEOUT_S, 0);
+}
 
 void suite_skip(const char *test, const char *lacks)
 {

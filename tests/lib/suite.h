@@ -9,7 +9,7 @@
 /* Says that a test is left out, and what the machine lacks. */
 void suite_skip(const char *test, const char *lacks);
 
-/* Runs `s`, prints "N passed, N failed, N skipped" and returns the exit status of the program. */
+/* A test without a time-out of its own has one of five minutes. Runs `s`, prints "N passed, N failed, N skipped" and returns the exit status of the program. */
 int suite_run(Suite *s);
 
 #endif

@@ -294,7 +294,7 @@ int main(void)
     TCase *tc = tcase_create("arena");
     uint64_t pages = pool_read(POOL "nr_hugepages");
 
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, arena_create__has_every_page, 0, ARENA_4KIB + 1);
     tcase_add_test(tc, arena_create__says_what_is_lost);
     /* Root has a pool for as long as the test takes, where there is none. */

@@ -206,7 +206,7 @@ int main(void)
     Suite *s = suite_create("batch_add");
     TCase *tc = tcase_create("batch_add");
 
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, add_pairs__equals_blst_at_every_length, 0, 4);
     tcase_add_loop_test(tc, add_pairs__all_pairs_in_place, 0, 2);
     tcase_add_test(tc, batch_add__array_with_itself_doubles);

@@ -115,7 +115,7 @@ int main(void)
         return 1;
     sector = (unsigned)time(NULL) % 1000000;
     printf("seed: sector %u\n", sector);
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, c1_reader__fresh_sector_decodes_as_the_reference_says, 0, 3);
     tcase_add_loop_test(tc, c1_reader__fresh_sector_without_proof_type, 0, 3);
     suite_add_tcase(s, tc);

@@ -418,7 +418,7 @@ int main(void)
     TCase *tc = tcase_create("c1_reader");
 
     printf("seed %d\n", SEED);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, c1_reader__every_vector_passes_the_strict_checks, 0, 6);
     tcase_add_loop_test(tc, c1_reader__decoded_form_equals_the_bincode_of_the_reference, 0, 2);
     tcase_add_loop_test(tc, write_json__gives_back_the_bare_json, 0, 6);

@@ -103,7 +103,7 @@ int main(void)
     Suite *s = suite_create("clock");
     TCase *tc = tcase_create("clock");
 
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, clock__a_jump_makes_nothing_old, 0, 2);
     tcase_add_loop_test(tc, clock__what_is_old_goes_after_a_jump_too, 0, 2);

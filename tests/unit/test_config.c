@@ -403,7 +403,7 @@ int main(void)
     Suite *s = suite_create("config");
     TCase *tc = tcase_create("config");
 
-    tcase_set_timeout(tc, 60); /* of a busy machine under sanitizers */
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, config_defaults__are_sane);
     tcase_add_test(tc, config_read_file__sets_each_type);

@@ -157,13 +157,25 @@ static char *said(FILE *stream, int fd, void (*print)(void))
     return (char *)text;
 }
 
+/* The linker sends the program's calls of clock_gettime here. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+
+static struct timespec now = {.tv_sec = 1000};
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    (void)clock;
+    *out = now;
+    return 0;
+}
+
 static void go_through_stages(void)
 {
     ctl_progress_lines();
     for (uint64_t i = 0; i <= 1000; i++)
         ctl_progress(NULL, "one", i, 1000);
     ctl_progress(NULL, "two", 0, 1000);
-    usleep(1100000);
+    now.tv_sec += 2;
     ctl_progress(NULL, "two", 90, 1000);
     ctl_progress(NULL, "two", 250, 1000);
     ctl_progress(NULL, "two", 300, 1000);
@@ -230,7 +242,7 @@ int main(void)
     Suite *s = suite_create("ctl");
     TCase *tc = tcase_create("ctl");
 
-    tcase_set_timeout(tc, 60); /* of a busy machine under sanitizers */
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, ctl_proof_from_text__hex_is_decoded_and_raw_is_left, 0,
                         ARRAY_LEN(texts));

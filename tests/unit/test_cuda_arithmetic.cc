@@ -265,7 +265,7 @@ int main()
     Suite *s = suite_create("cuda arithmetic");
     TCase *tc = tcase_create("host");
 
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, fp__equals_blst);
     tcase_add_test(tc, fp_mul__takes_unreduced_operands);
     tcase_add_test(tc, fp2__equals_blst);

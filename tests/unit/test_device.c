@@ -695,7 +695,7 @@ int main(void)
     TCase *t = tcase_create("device");
 
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_set_timeout(t, 120);
+    tcase_set_timeout(t, 300);
     tcase_add_test(t, device__asks_for_restricted_ioctls_and_its_name);
     tcase_add_test(t, device__says_its_version);
     tcase_add_test(t, read__gives_whole_records_to_each_opener);

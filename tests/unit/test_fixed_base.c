@@ -122,7 +122,7 @@ int main(void)
     Suite *s = suite_create("fixed_base");
     TCase *tc = tcase_create("fixed_base");
 
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, digits__add_up_to_the_scalar, DIGITS_BITS_MIN, DIGITS_BITS_MAX + 1);
     tcase_add_loop_test(tc, fixed_base_mul__equals_double_and_add, 0,
                         (int)ARRAY_LEN(widths) * CPU_CODES);

@@ -440,7 +440,7 @@ int main(void)
     printf("seed %u\n", SEED);
     tcase_add_loop_test(tc, gadget__equals_the_recorded_structure, 0, ARRAY_LEN(gadgets));
     tcase_add_loop_test(tc, gadget__no_variable_can_change_alone, 0, ARRAY_LEN(gadgets));
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }

@@ -516,7 +516,7 @@ int main(void)
     Suite *s = suite_create("graph");
     TCase *tc = tcase_create("graph");
 
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, blake2b__equals_libcrypto);
     tcase_add_test(tc, blake2b__with_key_equals_libcrypto);
     tcase_add_test(tc, chacha_block__twenty_rounds_equal_libcrypto);

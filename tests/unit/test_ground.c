@@ -263,7 +263,7 @@ int main(void)
     TCase *tc = tcase_create("ground");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, ground_create__maps_before_anybody_asks);
     tcase_add_test(tc, ground_prepare__another_circuit);
     tcase_add_test(tc, ground_prepare__without_parameters);

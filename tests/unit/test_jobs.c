@@ -548,7 +548,7 @@ int main(void)
     Suite *s = suite_create("jobs");
     TCase *tc = tcase_create("jobs");
 
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, open_store, close_store);
     tcase_add_test(tc, jobs__a_copy_becomes_a_job_and_ends_with_its_proof);
     tcase_add_test(tc, jobs_report__says_what_was_proved_and_what_it_cost);

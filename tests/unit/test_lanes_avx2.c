@@ -241,7 +241,7 @@ int main(void)
     TCase *tc = tcase_create("lanes");
 
     printf("seed %llx\n", (unsigned long long)SEED);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, fp4__products_of_coordinates_and_differences);
     tcase_add_test(tc, fp4_store__brings_sums_into_range);
     tcase_add_test(tc, fp2x4__products_and_squares);

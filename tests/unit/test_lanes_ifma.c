@@ -478,7 +478,7 @@ int main(void)
     TCase *tc = tcase_create("lanes");
 
     printf("seed %llx\n", (unsigned long long)SEED);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, fp8_mul__of_the_largest_factors);
     tcase_add_test(tc, fp8_sqr__of_the_largest_factors);
     tcase_add_test(tc, fp8_carry__of_loose_limbs);

@@ -281,7 +281,7 @@ int main(void)
     Suite *s = suite_create("link");
     TCase *tc = tcase_create("link");
 
-    tcase_set_timeout(tc, 60); /* of a busy machine under sanitizers */
+    tcase_set_timeout(tc, 300);
     printf("seed %d\n", SEED);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, link__carries_every_type);

@@ -311,7 +311,7 @@ int main(void)
     Suite *s = suite_create("log");
     TCase *tc = tcase_create("log");
 
-    tcase_set_timeout(tc, 30);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, log_format__quotes_what_a_reader_could_mistake);
     tcase_add_test(tc, log_format__cuts_a_long_line_and_keeps_the_newline);
     tcase_add_test(tc, log_put__writes_at_once_without_a_writer);

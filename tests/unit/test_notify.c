@@ -70,7 +70,7 @@ int main(void)
     Suite *s = suite_create("notify");
     TCase *tc = tcase_create("notify");
 
-    tcase_set_timeout(tc, 60); /* of a busy machine under sanitizers */
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, notify_send__reaches_a_path_and_an_abstract_name, 0, 2);
     tcase_add_test(tc, notify_send__nobody_asks_is_no_error);
     tcase_add_test(tc, notify_watchdog_ms__is_half_of_what_is_allowed_and_ours_alone);

@@ -214,7 +214,7 @@ int main(void)
     TCase *tc = tcase_create("ntt");
 
     printf("seed %llx\n", (unsigned long long)SEED);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, ntt__equals_the_definition, 0, 11 * CPU_CODES);
     tcase_add_loop_test(tc, ntt__there_and_back_is_the_same, 0, 16);
     tcase_add_loop_test(tc, ntt__vectorized_equals_plain, 0, 4);

@@ -934,7 +934,7 @@ int main(void)
     Suite *s = suite_create("partitions");
     TCase *tc = tcase_create("partitions");
 
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, open_store, close_store);
     tcase_add_test(tc, jobs_take_partition__gives_the_decoded_form);
     tcase_add_test(tc, jobs_take_partition__class_then_age_then_index);

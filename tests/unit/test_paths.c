@@ -104,7 +104,7 @@ int main(void)
     Suite *s = suite_create("paths");
     TCase *tc = tcase_create("paths");
 
-    tcase_set_timeout(tc, 60); /* of a busy machine under sanitizers */
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, path_resolve__of_what_exists_and_what_does_not);
     tcase_add_test(tc, path_resolve__bounds_and_loops);

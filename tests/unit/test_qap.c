@@ -216,7 +216,7 @@ int main(void)
     Suite *s = suite_create("qap");
     TCase *tc = tcase_create("qap");
 
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, qap__equals_interpolation_row_by_row, 0, 20);
     tcase_add_test(tc, qap__lagrange_values_of_a_full_domain_sum_to_one);
     tcase_add_test(tc, qap_take_circuit__equals_the_gadgets);

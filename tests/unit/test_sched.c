@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define PARTITIONS 12
-#define WAIT_MS 15000
+#define WAIT_MS 120000
 
 /* ---- the job table: one job, number 1, of PARTITIONS partitions ---- */
 
@@ -50,6 +50,7 @@ int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
             *out = (struct partition_work){.job = 1,
                                            .partition = k,
                                            .priority = JOB_NORMAL,
+                                           .own = table.priority,
                                            .size = &sector_sizes[k % 2],
                                            .c1_fd = memfd_create("c1", MFD_CLOEXEC)};
             ret = 0;
@@ -852,7 +853,7 @@ int main(int argc, char **args)
     TCase *tc = tcase_create("sched");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, sched__all_partitions_come_back_done);
     tcase_add_test(tc, sched__work_that_comes_later_is_found_after_a_wake);
     tcase_add_test(tc, sched__a_dead_engine_is_replaced_and_its_work_redone);

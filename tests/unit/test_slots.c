@@ -171,7 +171,7 @@ int main(void)
     Suite *s = suite_create("slots");
     TCase *tc = tcase_create("slots");
 
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, slots_take__no_two_slots_share_a_byte);
     tcase_add_test(tc, slots_return__in_two_steps);

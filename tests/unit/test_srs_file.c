@@ -364,7 +364,7 @@ int main(void)
     Suite *s = suite_create("srs_file");
     TCase *tc = tcase_create("srs_file");
 
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, srs_read__gives_points_and_digest, 1, 4);
     tcase_add_test(tc, srs_read__many_rounds);
     tcase_add_test(tc, srs_read__short_at_any_length);

@@ -152,7 +152,7 @@ int main(void)
     Suite *s = suite_create("subgroup");
     TCase *tc = tcase_create("subgroup");
 
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, subgroup_check__accepts_honest_points);
     tcase_add_test(tc, subgroup_check__accepts_equal_points);
     tcase_add_loop_test(tc, subgroup_check__finds_one_g1_point_of_small_order, 0,

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS 10000
+#define WAIT_MS 120000
 
 static struct supervisor *sup;
 
@@ -224,7 +224,7 @@ int main(void)
     TCase *tc = tcase_create("supervise");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 30);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, supervisor_start__child_talks_over_descriptor_3);
     tcase_add_test(tc, supervisor_start__missing_program_is_refused_with_errno);
     tcase_add_test(tc, supervisor_start__a_taken_slot_is_refused);

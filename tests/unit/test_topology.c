@@ -167,7 +167,7 @@ int main(void)
     Suite *s = suite_create("topology");
     TCase *tc = tcase_create("topology");
 
-    tcase_set_timeout(tc, 60); /* of a busy machine under sanitizers */
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, topology_parse_list__as_the_kernel_writes_them, 0, ARRAY_LEN(lists));
     tcase_add_test(tc, topology_read__two_nodes_with_a_gap);

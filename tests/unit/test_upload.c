@@ -1045,7 +1045,7 @@ int main(void)
     Suite *s = suite_create("upload");
     TCase *tc = tcase_create("upload");
 
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, open_store, close_store);
     tcase_add_test(tc, upload_judge__accepts_a_whole_document_at_once_and_again);
     tcase_add_loop_test(tc, upload_write__chunks_of_any_size_in_order, 0, 4);

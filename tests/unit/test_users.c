@@ -62,7 +62,7 @@ int main(void)
     Suite *s = suite_create("users");
     TCase *tc = tcase_create("users");
 
-    tcase_set_timeout(tc, 60); /* of a busy machine under sanitizers */
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, users_take__up_to_the_limit_of_each);
     tcase_add_test(tc, users__any_thread);
     suite_add_tcase(s, tc);

@@ -357,7 +357,7 @@ int main(void)
     TCase *tc = tcase_create("verify");
     char path[VECTOR_PATH_MAX];
 
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, groth16_verify__accepts_the_vectors, 0, ARRAY_LEN(names));
     tcase_add_test(tc, groth16_verify__rejects_any_flipped_bit);
     tcase_add_test(tc, groth16_verify__rejects_any_other_input);

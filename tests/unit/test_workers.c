@@ -50,6 +50,7 @@ int main(void)
     Suite *s = suite_create("workers");
     TCase *tc = tcase_create("workers");
 
+    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, workers_run__each_item_once, 0, 4);
     tcase_add_test(tc, workers_run__without_workers_works_alone);
     suite_add_tcase(s, tc);
