@@ -74,6 +74,9 @@ is_idle "many jobs"
 remove_all
 
 # ---- an urgent job does not wait for the queue
+expect "stop" stop
+simulate "synthesis_ms = 2" "start_ms = 300" "finish_ms = 5" "device = 1M"
+begin
 for i in 1 2 3 4 5 6 7 8; do test_job "slow$i" 100 "$i"; done
 expect "slow1 is proving" wait_for 10 in_state slow1 proving
 echo critical >"$jobs/slow1.priority" # and back: priorities reach what is in an engine
