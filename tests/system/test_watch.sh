@@ -92,7 +92,7 @@ mkdir "$work/odd"
 odd=$(printf 'a\nb\\c d')
 cp "$b" "$jobs/$odd"
 ends "$odd" done
-expect "a name cannot forge a line" wait_for 5 grep -q ' queued a\\nb\\\\c d$' "$work/events"
+expect "a name cannot forge a line" wait_for 5 grep -qE ' [a-z]+ a\\nb\\\\c d$' "$work/events"
 rm "$jobs/$odd"
 
 # A reader that sleeps loses lines and is told so.
