@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "gpu/cpu/features.h"
 #include "gpu/setup.h"
 #include "gpu/srs.h"
 #include "tests/lib/bench.h"
@@ -64,7 +65,7 @@ int main(void)
     snprintf(p.dir, sizeof(p.dir), "%s/bench-params", getenv("BUILD") ? getenv("BUILD") : "build");
     snprintf(p.memory, sizeof(p.memory), "%s/trusted", p.dir);
     bench_calibrate();
-    bench_run("setup 2 KiB, all threads", make, &p, 30000);
+    bench_run("setup 2 KiB, all threads", make, &p, cpu_has(CPU_IFMA) ? 12000 : 30000);
     bench_run("load 2 KiB parameters, every point checked", load_checked, &p, 0);
     if (load(&p, p.memory, false) < 0)
         return 1;
