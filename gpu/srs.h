@@ -78,6 +78,8 @@ struct srs_look {
     struct stat st;
     enum srs_trust trust; /* SRS_UNCHECKED unless the memory knows it, or it is SRS_INSECURE */
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES];
+    /* There is no file and no path, devices make them (daemon/params_watch.h); vk_digest is that of those that they have made. */
+    bool made_by_devices, has_been_made;
 };
 
 /* Looks at the head of the file, its counts, its length, the marker, and the memory (as in srs_options). Returns 0 with *out
