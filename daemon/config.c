@@ -40,6 +40,10 @@ static const struct option options[] = {
      "Groth16 parameters; empty: $FIL_PROOFS_PARAMETER_CACHE or "
      "/var/tmp/filecoin-proof-parameters,\n"
      "then the development parameters of proofctl setup"},
+    {"development_parameters", OPTION_WORDS, offsetof(struct config, development_parameters), "none", 0,
+     0, "none|device",
+     "device: where there is no file, GPUs make INSECURE parameters in their memory, for tests: proofs\n"
+     "that anybody can forge; none: jobs that need a file wait for it"},
     {"engine", OPTION_PATH, offsetof(struct config, engine), "", 0, 0, "FILE",
      "the engine program; empty: proofd-engine beside proofd"},
     {"nodes", OPTION_WORDS, offsetof(struct config, nodes), "", 0, 0, "NODES",
@@ -214,6 +218,11 @@ static int set_option(struct config *cfg, const struct option *o, const char *va
         return parse_levels(o, value, field, err);
     }
     return -EINVAL;
+}
+
+bool config_makes_parameters(const struct config *cfg)
+{
+    return strcmp(cfg->development_parameters, "device") == 0;
 }
 
 void config_defaults(struct config *cfg)

@@ -27,6 +27,7 @@ struct config {
     char store[CONFIG_PATH_MAX];
     char device[CONFIG_PATH_MAX];   /* name in /dev, or none */
     char params[CONFIG_PATH_MAX];   /* empty: the search order of srs_find */
+    char development_parameters[CONFIG_PATH_MAX]; /* none or device */
     char engine[CONFIG_PATH_MAX];   /* empty: proofd-engine beside proofd */
     char nodes[CONFIG_PATH_MAX];    /* as nodes.h has it; empty: every NUMA node with CPUs */
     uint64_t threads;               /* of an engine; 0: as many as its CPUs */
@@ -61,6 +62,9 @@ enum config_action { CONFIG_RUN, CONFIG_HELP, CONFIG_VERSION, CONFIG_CHECK };
 int config_shared_gid(const struct config *cfg, gid_t *out, struct errmsg *err);
 /* The group of critical_group. -EINVAL: there is no such group. */
 int config_critical_gid(const struct config *cfg, gid_t *out, struct errmsg *err);
+
+/* May devices make insecure development parameters of which there is no file? */
+bool config_makes_parameters(const struct config *cfg);
 
 void config_defaults(struct config *cfg);
 

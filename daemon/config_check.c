@@ -62,6 +62,18 @@ static int check_confine(const struct config *cfg, struct errmsg *err)
     return errmsg_set(err, -EINVAL, "confine: '%s' is none of auto, on, off", cfg->confine);
 }
 
+static int check_development(const struct config *cfg, struct errmsg *err)
+{
+    if (config_makes_parameters(cfg) && (cfg->simulate[0] || strcmp(cfg->gpus, "none") == 0))
+        return errmsg_set(
+            err, -EINVAL,
+            "development_parameters: device: only GPUs make parameters, and none is to be used");
+    if (config_makes_parameters(cfg) || strcmp(cfg->development_parameters, "none") == 0)
+        return 0;
+    return errmsg_set(err, -EINVAL, "development_parameters: '%s' is neither none nor device",
+                      cfg->development_parameters);
+}
+
 static int check_device(const struct config *cfg, struct errmsg *err)
 {
     const char *name = cfg->device;
@@ -89,7 +101,9 @@ int config_check(const struct config *cfg, struct errmsg *err)
         ret = config_critical_gid(cfg, &gid, err);
     if (ret == 0)
         ret = config_shared_gid(cfg, &gid, err);
-    return ret < 0 ? ret : check_gpus(cfg, err);
+    if (ret == 0)
+        ret = check_gpus(cfg, err);
+    return ret < 0 ? ret : check_development(cfg, err);
 }
 
 /* ---- directories ---- */
@@ -156,7 +170,11 @@ static void warn_of_params(const struct config *cfg, FILE *warnings)
     struct srs_look look;
     bool any = false;
 
-    if (params_watch_create(cfg->params, "", &watch) < 0)
+    if (config_makes_parameters(cfg))
+        fprintf(
+            warnings,
+            "warning: development_parameters: GPUs make insecure ones where there is no file\n");
+    if (params_watch_create(cfg->params, "", NULL, &watch) < 0)
         return;
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
         int ret = params_watch_look(watch, size, &look, &err);
@@ -166,7 +184,7 @@ static void warn_of_params(const struct config *cfg, FILE *warnings)
         if (ret < 0 && ret != -ENOENT)
             fprintf(warnings, "warning: parameters of %s: %s\n", size->name, err.text);
     }
-    if (!any)
+    if (!any && !config_makes_parameters(cfg))
         fprintf(warnings, "warning: no parameters that can be used: every job will be refused\n");
     params_watch_destroy(watch);
 }

@@ -30,6 +30,7 @@
 #include "daemon/supervise.h"
 #include "daemon/version.h"
 #include "gpu/backend_cuda.h"
+#include "gpu/setup.h"
 
 #define LOG_MODULE LOG_ENGINE
 
@@ -47,6 +48,7 @@ struct options {
     unsigned threads;
     const char *params;  /* NULL: search order */
     const char *trusted; /* NULL: the user's own */
+    const char *make; /* where the keys of parameters go that devices make; NULL: they make none */
     uint64_t memory_bytes;
     uint32_t permits;
     bool gpus;
@@ -488,11 +490,40 @@ static int make_backends(struct engine *e, struct errmsg *err)
     return ret;
 }
 
+/* Development parameters that no file holds. Whoever makes them makes the same: the key that was there first says so. */
+static int make_on_devices(void *ctx, const struct sector_size *size, const struct srs_options *opt,
+                           struct srs **out, struct errmsg *err)
+{
+    const struct engine *e = ctx;
+    const struct circuit *circuit = NULL;
+    struct srs *srs = NULL;
+
+    int ret = circuit_of_size(size, &circuit, err);
+    if (ret == 0)
+        ret = setup_on_devices(circuit, e->backends, e->backends_len, opt->progress,
+                               opt->progress_ctx, &srs, err);
+    if (ret == 0)
+        ret = setup_keep_key(size, e->opt.make, &srs->vk, err);
+    for (size_t i = 0; i < e->backends_len && ret < 0; i++)
+        if (e->backends[i]->broken)
+            end_broken(ctx, e->backends[i], err->text);
+    if (ret < 0) {
+        srs_close(srs);
+        return errmsg_prefix(err, ret, "no parameters of %s can be made", size->name);
+    }
+    log_warn(log_i64("node", e->opt.node),
+             log_str("msg", "insecure development parameters were made on the device"),
+             log_str("size", size->name));
+    *out = srs;
+    return 0;
+}
+
 static int make_params(struct engine *e)
 {
     const struct params_options opt = {.dir = e->opt.params,
                                        .trusted = e->opt.trusted,
                                        .workers = e->workers,
+                                       .make = e->opt.make ? make_on_devices : NULL,
                                        .loading = say_loading,
                                        .ctx = e};
 
@@ -656,7 +687,7 @@ static void print_help(void)
     puts("Usage: proofd-engine --node N [--nodes TEXT] [--threads N] [--memory BYTES] [--permits "
          "N]\n"
          "                     [--gpus auto|none] [--gpu-memory BYTES] [--confine auto|on|off] "
-         "[--without N,..] [--params DIR] [--trusted FILE] "
+         "[--without N,..] [--params DIR] [--trusted FILE] [--make DIR] "
          "[--simulate "
          "FILE]\n"
          "                     [--log-level LEVELS]\n"
@@ -689,9 +720,10 @@ static int parse(int argc, char **argv, struct options *opt)
         {"permits", required_argument, NULL, 'P'},   {"gpus", required_argument, NULL, 'g'},
         {"confine", required_argument, NULL, 'c'},   {"gpu-memory", required_argument, NULL, 'G'},
         {"without", required_argument, NULL, 'w'},   {"params", required_argument, NULL, 'p'},
-        {"trusted", required_argument, NULL, 'r'},   {"simulate", required_argument, NULL, 's'},
-        {"log-level", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0},
+        {"trusted", required_argument, NULL, 'r'},   {"make", required_argument, NULL, 'M'},
+        {"simulate", required_argument, NULL, 's'},  {"log-level", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},            {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
     };
     int c;
 
@@ -721,6 +753,8 @@ static int parse(int argc, char **argv, struct options *opt)
             opt->params = *optarg ? optarg : NULL;
         else if (c == 'r')
             opt->trusted = optarg;
+        else if (c == 'M')
+            opt->make = optarg;
         else if (c == 's')
             opt->simulate = optarg;
         else if (c == 'h' || c == 'v') {

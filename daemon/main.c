@@ -40,8 +40,9 @@
 #define LOG_MODULE LOG_FRONT
 
 #define ENGINE_NAME "proofd-engine"
-#define ENGINE_ARGS_MAX 24
+#define ENGINE_ARGS_MAX 28
 #define TRUSTED_NAME "params-trusted" /* in the store */
+#define MADE_NAME "params-insecure"   /* likewise */
 #define TICK_MS 5000 /* the table's housekeeping */
 #define DRAIN_LOOK_MS 50
 #define STOP_MORE_S 30 /* that a stop may take besides */
@@ -55,6 +56,7 @@ struct service {
     char engine_path[PATH_MAX];
     char threads_arg[24], memory_arg[24], permits_arg[24], gpu_memory_arg[24], levels_arg[LOG_LEVELS_TEXT];
     char trusted[PATH_MAX]; /* empty: the user's own */
+    char made[PATH_MAX];    /* keys of what devices make; empty: they make nothing */
     const char *engine_argv[ENGINE_ARGS_MAX];
     struct nodes *nodes;
     int node_ids[NODES_MAX];
@@ -118,6 +120,8 @@ static int say_params(void *ctx, const struct sector_size *size,
     struct srs_look look;
 
     int ret = params_watch_look(sv->params, size, &look, NULL);
+    if (ret == 0 && look.made_by_devices && !look.has_been_made)
+        return -ENOENT; /* nobody knows yet */
     if (ret == 0)
         memcpy(vk_digest, look.vk_digest, SRS_VK_DIGEST_BYTES);
     return ret;
@@ -286,6 +290,16 @@ static void choose_trusted(struct service *sv)
         sv->trusted[0] = '\0';
 }
 
+static int choose_made(struct service *sv, struct errmsg *err)
+{
+    if (!config_makes_parameters(&sv->config))
+        return 0;
+    int n = snprintf(sv->made, sizeof(sv->made), "%s/%s", sv->config.store, MADE_NAME);
+    if (n >= (int)sizeof(sv->made))
+        return errmsg_set(err, -ENAMETOOLONG, "%s: too long a path", sv->config.store);
+    return 0;
+}
+
 static void make_engine_args(struct service *sv)
 {
     const char **argv = sv->engine_argv;
@@ -315,6 +329,10 @@ static void make_engine_args(struct service *sv)
     if (sv->trusted[0]) {
         argv[n++] = "--trusted";
         argv[n++] = sv->trusted;
+    }
+    if (sv->made[0]) {
+        argv[n++] = "--make";
+        argv[n++] = sv->made;
     }
     argv[n] = NULL;
 }
@@ -354,6 +372,8 @@ static void log_params(const struct service *sv)
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
         int ret = params_watch_look(sv->params, size, &look, &err);
         found += ret != -ENOENT;
+        if (ret == 0 && look.made_by_devices)
+            continue;
         if (ret < 0 && ret != -ENOENT)
             LOG_AT(LOG_PARAMS, LOG_LEVEL_ERR, log_str("msg", "parameters cannot be used"),
                    log_str("size", size->name), log_str("error", err.text));
@@ -364,6 +384,9 @@ static void log_params(const struct service *sv)
             LOG_AT(LOG_PARAMS, LOG_LEVEL_INFO, log_str("msg", "parameters found"), log_str("size", size->name),
                    log_str("params", srs_trust_text(look.trust)), log_str("file", look.path));
     }
+    if (sv->made[0])
+        LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN, log_str("msg", srs_trust_text(SRS_INSECURE)),
+               log_str("size", "all without a file"), log_str("file", "made on devices"));
     if (found == 0)
         LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN,
                log_str("msg", "no parameters found: every job will be refused until there are some "
@@ -580,6 +603,8 @@ static int build_processes(struct service *sv, struct errmsg *err)
     if (ret < 0)
         return ret;
     choose_trusted(sv);
+    if ((ret = choose_made(sv, err)) < 0)
+        return ret;
     make_engine_args(sv);
     raise_descriptor_limit();
     ret = supervisor_create(&sv->supervisor, err);
@@ -607,7 +632,7 @@ static int build_parts(struct service *sv, struct errmsg *err)
 
     if (ret == 0)
         ret = params_watch_create(sv->config.params, sv->trusted[0] ? sv->trusted : NULL,
-                                  &sv->params);
+                                  sv->made[0] ? sv->made : NULL, &sv->params);
     if (ret == 0)
         ret = open_jobs(sv, err);
     if (ret == 0)

@@ -147,6 +147,17 @@ static const char *describe(const struct node_prover *p)
     return p->finishing ? "finishing" : "idle";
 }
 
+/* Whose they are, and what is known of them. */
+static void put_held(FILE *out, const struct node_status *node, const struct node_prover *p)
+{
+    const uint32_t bit = UINT32_C(1) << (p - node->provers);
+
+    for (size_t i = 0; sector_sizes[i].name; i++)
+        if (node->params[i].devices & bit)
+            fprintf(out, "holds %s %s\n", sector_sizes[i].name,
+                    srs_trust_text((enum srs_trust)node->params[i].trust));
+}
+
 static void put_gpu(FILE *out, const struct entry *e, const struct engine_status *st)
 {
     const struct node_prover *p = find_prover(&st->status.node, e->gpu);
@@ -161,6 +172,7 @@ static void put_gpu(FILE *out, const struct entry *e, const struct engine_status
             p->finishing, p->step_ms);
     fprintf(out, "proofs_total %" PRIu64 "\ninvalid_total %" PRIu64 "\n", p->proofs, p->invalid);
     fprintf(out, "parameters %s\n", p->parameters[0] ? p->parameters : "none");
+    put_held(out, &st->status.node, p);
     fprintf(out, "start_ms_total %" PRIu64 "\nfinish_ms_total %" PRIu64 "\n", p->start_us / 1000,
             p->finish_us / 1000);
 }

@@ -219,6 +219,14 @@ static int make_room(struct params *p, const struct sector_size *size, struct er
     return 0;
 }
 
+static int open_or_make(struct params *p, const struct sector_size *size,
+                        const struct srs_options *opt, struct srs **out, struct errmsg *err)
+{
+    int ret = p->source->open(size, opt, out, err);
+
+    return ret == -ENOENT && p->opt.make ? p->opt.make(p->opt.ctx, size, opt, out, err) : ret;
+}
+
 static int load(struct params *p, const struct sector_size *size, struct held *h,
                 struct errmsg *err)
 {
@@ -237,11 +245,13 @@ static int load(struct params *p, const struct sector_size *size, struct held *h
     pthread_mutex_unlock(&p->lock);
     show_percent(p, 0);
     do
-        ret = p->source->open(size, &opt, &srs, err);
+        ret = open_or_make(p, size, &opt, &srs, err);
     while (ret == -ENOMEM && evict_for(p, 1, 0));
     if (ret == 0) {
         h->srs = srs;
         h->bytes = p->source->file_bytes(size, p->opt.dir);
+        if (!h->bytes) /* made */
+            h->bytes = bytes_of_points(srs);
     }
     describe_held(p);
     return ret;

@@ -27,6 +27,9 @@ struct params_options {
     const char *dir;     /* NULL: the search order of srs_find */
     const char *trusted; /* the file of srs_options.memory, NULL: the user's own */
     struct workers *workers;
+    /* NULL, or makes parameters of which there is no file: as source->open, with `ctx`. */
+    int (*make)(void *ctx, const struct sector_size *size, const struct srs_options *opt,
+                struct srs **out, struct errmsg *err);
     /* How much is there of what is being loaded, from 0 on and never less than before. Called by the thread of
      * params_get. May be NULL. */
     void (*loading)(void *ctx, unsigned percent);

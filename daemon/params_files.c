@@ -40,6 +40,10 @@ static void put_file(FILE *out, const struct entry *e)
         fputs("file none\n", out);
         return;
     }
+    if (ret == 0 && look.made_by_devices) {
+        fprintf(out, "file none\nmade device\ntrust %s\n", srs_trust_text(look.trust));
+        return;
+    }
     fprintf(out, "file %s\nfile_bytes %" PRIu64 "\n", look.path, (uint64_t)look.st.st_size);
     if (ret < 0)
         fprintf(out, "trust unusable: %s\n", err.text);

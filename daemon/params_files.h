@@ -1,5 +1,5 @@
 /*
- * What the directory params of the mount shows: a file for each size whose parameters are on disk or in an engine. Its text says where
+ * What the directory params of the mount shows: a file for each size whose parameters are on disk, in an engine, or made by its devices. Its text says where
  * they are, made of a look at the file and of what the engines told last; what is written to it is a wish for the engines.
  *
  *     load | evict [node N]

@@ -5,14 +5,17 @@
 #include "daemon/params_watch.h"
 
 #include <errno.h>
+#include <openssl/sha.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/trusted.h"
+
 #define SIZES 10 /* of sector_sizes */
 
 struct params_watch {
-    const char *dir, *memory;
+    const char *dir, *memory, *made;
     pthread_mutex_t lock;
     struct seen {
         uint64_t stamp; /* 0: nothing seen */
@@ -22,7 +25,8 @@ struct params_watch {
     } seen[SIZES]; /* guarded by lock */
 };
 
-int params_watch_create(const char *dir, const char *memory, struct params_watch **out)
+int params_watch_create(const char *dir, const char *memory, const char *made,
+                        struct params_watch **out)
 {
     struct params_watch *w = calloc(1, sizeof(*w));
 
@@ -30,6 +34,7 @@ int params_watch_create(const char *dir, const char *memory, struct params_watch
         return -ENOMEM;
     w->dir = dir && *dir ? dir : NULL;
     w->memory = memory;
+    w->made = made;
     pthread_mutex_init(&w->lock, NULL);
     *out = w;
     return 0;
@@ -77,7 +82,35 @@ bool params_watch_is_there(struct params_watch *w, const struct sector_size *siz
 {
     char path[4096];
 
-    return srs_find(size, w->dir, ".params", path, NULL) == 0;
+    return w->made || srs_find(size, w->dir, ".params", path, NULL) == 0;
+}
+
+/* Their key, where there is one that nobody else can have written. */
+static bool digest_made_key(const struct params_watch *w, const struct sector_size *size,
+                            uint8_t digest[SRS_VK_DIGEST_BYTES])
+{
+    struct srs_counts counts;
+    char path[4096];
+    size_t len = 0;
+
+    srs_counts(size, &counts);
+    if (srs_find(size, w->made, ".vk", path, NULL) < 0)
+        return false;
+    char *key = trusted_read_own(path, vk_bytes(counts.ic), &len);
+    const bool whole = key && len == vk_bytes(counts.ic);
+    if (whole)
+        SHA256((const uint8_t *)key, len, digest);
+    free(key);
+    return whole;
+}
+
+static void look_at_made(const struct params_watch *w, const struct sector_size *size,
+                         struct seen *now)
+{
+    now->ret = 0;
+    now->err.text[0] = '\0';
+    now->look = (struct srs_look){.made_by_devices = true, .trust = SRS_INSECURE};
+    now->look.has_been_made = digest_made_key(w, size, now->look.vk_digest);
 }
 
 static bool may_be_kept(const struct seen *s)
@@ -106,7 +139,9 @@ int params_watch_look(struct params_watch *w, const struct sector_size *size, st
     if (may_be_kept(&now) && now.look.path[0])
         return answer(&now, out, err);
     now.ret = srs_look(size, w->dir, w->memory, &now.look, &now.err);
-    if (may_be_kept(&now)) {
+    if (now.ret == -ENOENT && w->made)
+        look_at_made(w, size, &now);
+    else if (may_be_kept(&now)) {
         pthread_mutex_lock(&w->lock);
         *kept = now;
         pthread_mutex_unlock(&w->lock);

@@ -11,15 +11,17 @@
 
 struct params_watch;
 
-/* `dir` (NULL or empty: the search order of srs_find) and `memory` (as in srs_options) are borrowed. 0 or -ENOMEM. */
-int params_watch_create(const char *dir, const char *memory, struct params_watch **out);
+/* `dir` (NULL or empty: the search order of srs_find) and `memory` (as in srs_options) are borrowed, and so is `made`: where the keys are
+ * of parameters that devices make of which there is no file (setup_keep_key); NULL: they make none. 0 or -ENOMEM. */
+int params_watch_create(const char *dir, const char *memory, const char *made,
+                        struct params_watch **out);
 void params_watch_destroy(struct params_watch *w);
 
 /* As srs_look. */
 int params_watch_look(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
                       struct errmsg *err);
 
-/* There is a file, whatever may be in it. */
+/* There is a file, whatever may be in it, or devices make what it would hold. */
 bool params_watch_is_there(struct params_watch *w, const struct sector_size *size);
 
 /* Another number whenever the file that would be loaded is another one: gone, come, written, linked, its marker too. */

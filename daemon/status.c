@@ -135,11 +135,12 @@ static void put_params(FILE *out, struct params_watch *params)
 {
     struct srs_look look;
     struct errmsg err = {""};
-    bool any = false;
+    bool any = false, others = false;
 
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
         int ret = params_watch_look(params, size, &look, &err);
-        if (ret == -ENOENT)
+        others |= ret == 0 && look.made_by_devices;
+        if (ret == -ENOENT || (ret == 0 && look.made_by_devices))
             continue;
         any = true;
         if (ret < 0)
@@ -148,7 +149,10 @@ static void put_params(FILE *out, struct params_watch *params)
             fprintf(out, "parameters  %s: %s (%s)\n", size->name, look.path,
                     srs_trust_text(look.trust));
     }
-    if (!any)
+    if (others)
+        fprintf(out, "parameters  %s: made on devices (%s)\n", any ? "others" : "all sizes",
+                srs_trust_text(SRS_INSECURE));
+    else if (!any)
         fprintf(out, "parameters  none: %s\n", err.text);
 }
 

@@ -9,11 +9,13 @@
 #include "gpu/setup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -528,7 +530,7 @@ static int check_directory(const char *dir, struct errmsg *err)
     return 0;
 }
 
-static int write_marker(const struct setup *s, const char *path, struct errmsg *err)
+static int write_marker(const struct sector_size *size, const char *path, struct errmsg *err)
 {
     char text[512];
 
@@ -538,7 +540,7 @@ static int write_marker(const struct setup *s, const char *path, struct errmsg *
         "They are made from published labels: whoever knows the labels can forge proofs.\n"
         "For tests only. Proofs made with them mean nothing on a real network.\n"
         "Written by proofd's setup; the files beside this one with the same name belong to it.\n",
-        s->size->name);
+        size->name);
     return newfile_put(path, text, (size_t)len, err);
 }
 
@@ -553,7 +555,7 @@ static int write_files(struct setup *s, const struct names *n, struct errmsg *er
     vk_write(key, &s->vk);
     int meta_len =
         snprintf(meta, sizeof(meta), "{\"sector_size\":%llu}", (unsigned long long)s->size->bytes);
-    int ret = write_marker(s, n->marker, err);
+    int ret = write_marker(s->size, n->marker, err);
     if (ret == 0)
         ret = write_params(s, n->params, key, key_bytes, err);
     if (ret == 0)
@@ -608,5 +610,64 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
     setup_fini(&s);
     if (ret == 0)
         *made = true;
+    return ret;
+}
+
+/* -------------------------------------------------------------------------------------- key alone */
+
+static int compare_key(const char *path, const uint8_t *key, size_t len, struct errmsg *err)
+{
+    struct stat st;
+    uint8_t *there = malloc(len);
+    int ret = there ? 0 : -ENOMEM, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (ret == 0 && (fd < 0 || fstat(fd, &st) < 0))
+        ret = -errno;
+    if (ret == 0)
+        ret = (size_t)st.st_size == len ? pread_full(fd, there, len, 0) : -EBADMSG;
+    if (ret == 0 && memcmp(there, key, len) != 0)
+        ret = -EBADMSG;
+    if (fd >= 0)
+        close(fd);
+    free(there);
+    if (ret == -EBADMSG)
+        return errmsg_set(err, ret, "%s: is not the key of the parameters that were made now",
+                          path);
+    return ret < 0 ? errmsg_set(err, ret, "%s: cannot read: %s", path, strerror(-ret)) : 0;
+}
+
+/* With the directory locked. */
+static int keep_key(const struct sector_size *size, const struct names *n, const uint8_t *key,
+                    size_t len, struct errmsg *err)
+{
+    if (exists(n->vk) && !exists(n->marker))
+        return errmsg_set(err, -EEXIST, "%s: is there without our marker (%s)", n->vk, n->marker);
+    if (exists(n->vk))
+        return compare_key(n->vk, key, len, err);
+    int ret = write_marker(size, n->marker, err);
+    return ret < 0 ? ret : newfile_put(n->vk, key, len, err);
+}
+
+int setup_keep_key(const struct sector_size *size, const char *dir, const struct vk *vk,
+                   struct errmsg *err)
+{
+    const size_t len = vk_bytes(vk->ic_len);
+    struct names names;
+    int ret;
+
+    if ((ret = make_directory(dir, err)) < 0 || (ret = names_make(&names, size, dir, err)) < 0)
+        return ret;
+    uint8_t *key = malloc(len);
+    if (!key)
+        return errmsg_set(err, -ENOMEM, "%s: no memory for a key", dir);
+    vk_write(key, vk);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX) < 0)
+        ret = errmsg_set(err, -errno, "%s: cannot lock: %s", dir, strerror(errno));
+    else
+        ret = keep_key(size, &names, key, len, err);
+    if (fd >= 0)
+        close(fd);
+    free(key);
     return ret;
 }

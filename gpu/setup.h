@@ -37,4 +37,16 @@ int setup_on_device(const struct circuit *circuit, struct backend *be,
                     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total),
                     void *progress_ctx, struct srs **out, struct errmsg *err);
 
+/* The same for all of `len` devices, each of which has them then. Where one has a limit of its memory (memory_limit) the first makes them
+ * without one and gives its memory back, and the points are in *out, for every device to take what it has room for. -EBADMSG: the keys
+ * that the devices made differ. */
+int setup_on_devices(const struct circuit *circuit, struct backend *const *devices, size_t len,
+                     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total),
+                     void *progress_ctx, struct srs **out, struct errmsg *err);
+
+/* For parameters that no file holds: puts their key (.vk) and the marker into dir, made if absent, or compares the key with the one that
+ * is there. -EBADMSG: that is another one; -EEXIST: it has no marker of ours. Several processes may do it at a time. */
+int setup_keep_key(const struct sector_size *size, const char *dir, const struct vk *vk,
+                   struct errmsg *err);
+
 #endif

@@ -1,6 +1,6 @@
 /*
  * A file is looked for, read, and then one of three things makes its points believable: its digest is the
- * published one, or every point is checked, or one of the two was found at an earlier start.
+ * published one, or every point is checked, or one of the two was found at an earlier start and every chunk is what it was then.
  */
 #include "gpu/srs.h"
 
@@ -154,18 +154,21 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* srs_read saw no change while it read; this rules one out before that, after the file was identified. *same is false
- * when something changed that need not be the bytes: a link more, or a time that was set, perhaps to what it was. */
-static int check_identity(const struct opening *o, bool *same, struct errmsg *err)
+/* srs_read saw no change while it read; this rules one out before that, after the file was identified. */
+static int check_identity(const struct opening *o, const struct srs *srs, struct errmsg *err)
 {
+    uint8_t head_digest[TRUSTED_DIGEST_BYTES], vk_digest[SRS_VK_DIGEST_BYTES];
     const struct stat *then = &o->file.st;
     struct stat now;
 
     if (fstat(o->fd, &now) < 0)
         return errmsg_set(err, -errno, "%s: %s", o->source->path, strerror(errno));
-    if (now.st_size != then->st_size || !same_time(&now.st_mtim, &then->st_mtim))
+    int ret = digest_head(&srs->vk, head_digest, vk_digest);
+    if (ret < 0)
+        return errmsg_set(err, ret, "%s: no memory for a digest of its head", o->source->path);
+    if (now.st_size != then->st_size || !same_time(&now.st_mtim, &then->st_mtim) ||
+        memcmp(vk_digest, o->vk_digest, sizeof(vk_digest)) != 0)
         return errmsg_set(err, -EBADMSG, "%s: changed while it was read", o->source->path);
-    *same = same_time(&now.st_ctim, &then->st_ctim);
     return 0;
 }
 
@@ -196,12 +199,19 @@ static void show_progress(void *ctx, const char *stage, uint64_t done, uint64_t 
         o->opt->progress(o->opt->progress_ctx, stage, done, 2 * total);
 }
 
-static int read_file(struct opening *o, const struct srs_reading *how, struct srs *srs, bool *same,
+static int read_file(struct opening *o, const struct srs_reading *how, struct srs *srs,
                      struct errmsg *err)
 {
     int ret = srs_read(o->fd, o->source->path, &o->source->counts, how, srs, err);
 
-    return ret < 0 ? ret : check_identity(o, same, err);
+    return ret < 0 ? ret : check_identity(o, srs, err);
+}
+
+static struct srs_reading reading_of(struct opening *o)
+{
+    return (struct srs_reading){.workers = o->opt->workers,
+                                .progress = o->opt->progress ? show_progress : NULL,
+                                .progress_ctx = o};
 }
 
 /* The digest that was taken while the file was read speaks for the points in memory; where it says nothing they are
@@ -215,34 +225,119 @@ static int trust_points(struct opening *o, const struct srs_reading *how, struct
     return srs_check_points(srs, o->source->path, how, err);
 }
 
+/* With what tells whose it is. */
+static struct chunk_note note_of(const struct opening *o)
+{
+    struct chunk_note note = {.file_bytes = (uint64_t)o->file.st.st_size,
+                              .chunk_points = SRS_CHUNK_POINTS,
+                              .chunks = srs_chunks(&o->source->counts)};
+
+    memcpy(note.vk_digest, o->vk_digest, sizeof(note.vk_digest));
+    return note;
+}
+
+/* What was believed for the digest that was published then is not, where another one is now. */
+static bool find_note(struct opening *o, struct chunk_note *note)
+{
+    if (!o->memory || !chunk_note_read(o->memory, note))
+        return false;
+    memcpy(o->file.digest, note->digest, sizeof(o->file.digest));
+    if (!note->published || is_published(o))
+        return true;
+    free(note->digests);
+    note->digests = NULL;
+    return false;
+}
+
+/* Every chunk as it was. -ESTALE: one is not. */
+static int load_noted(struct opening *o, const struct chunk_note *note, struct srs *srs,
+                      struct errmsg *err)
+{
+    struct srs_reading how = reading_of(o);
+
+    how.expected = note->digests;
+    return read_file(o, &how, srs, err);
+}
+
+/* For later loads and looks. What cannot be remembered is checked again next time: no reason to fail. */
+static void remember(struct opening *o, struct chunk_note *note)
+{
+    if (!o->memory)
+        return;
+    (void)trusted_remember(o->memory, &o->file, o->source->path, NULL); /* makes the directory */
+    note->published = is_published(o);
+    memcpy(note->digest, o->file.digest, sizeof(note->digest));
+    (void)chunk_note_write(o->memory, note, NULL);
+}
+
+/* For looks alone: known bytes, perhaps elsewhere, or touched. */
+static void remember_place(const struct opening *o)
+{
+    struct trusted_file known = o->file;
+
+    if (!trusted_lookup(o->memory, &known) ||
+        memcmp(known.digest, o->file.digest, sizeof(known.digest)) != 0)
+        (void)trusted_remember(o->memory, &o->file, o->source->path, NULL);
+}
+
+/* All that there is to be checked. */
+static int load_anew(struct opening *o, struct srs *srs, struct errmsg *err)
+{
+    struct srs_reading how = reading_of(o);
+    struct chunk_note note = note_of(o);
+
+    note.digests = malloc((size_t)note.chunks * CHUNK_DIGEST_BYTES);
+    if (!note.digests)
+        return errmsg_set(err, -ENOMEM, "%s: no memory for digests", o->source->path);
+    how.digest = o->file.digest;
+    how.chunks = note.digests;
+    o->points_expected = o->insecure || !o->source->digest;
+    int ret = read_file(o, &how, srs, err);
+    if (ret == 0)
+        ret = trust_points(o, &how, srs, err);
+    if (ret == 0)
+        remember(o, &note);
+    free(note.digests);
+    return ret;
+}
+
+/* Where a file is not as noted that may be a fault, or another file: then it is as good as any new one. */
+static int load_after(struct opening *o, const struct errmsg *differs, struct srs *srs,
+                      struct errmsg *err)
+{
+    const size_t name = strlen(o->source->path) + strlen(": ");
+    struct errmsg why = {""};
+
+    srs_fini(srs);
+    int ret = load_anew(o, srs, &why);
+    if (ret == -EBADMSG && strlen(why.text) > name)
+        return errmsg_set(err, ret, "%s: %s", differs->text, why.text + name);
+    return ret < 0 ? errmsg_set(err, ret, "%s", why.text) : 0;
+}
+
 static int load_and_trust(struct opening *o, struct srs *srs, struct errmsg *err)
 {
-    struct srs_reading how = {
-        .workers = o->opt->workers,
-        .progress = o->opt->progress ? show_progress : NULL,
-        .progress_ctx = o,
-    };
-    bool remembered = o->memory && trusted_lookup(o->memory, &o->file), same = true;
+    struct chunk_note note = note_of(o);
+    struct errmsg differs = {""};
+    int ret;
 
-    how.digest = remembered ? NULL : o->file.digest;
-    o->points_expected = !remembered && (o->insecure || !o->source->digest);
-    int ret = read_file(o, &how, srs, &same, err);
-    if (ret == 0 && remembered && !same) { /* believed for what it was: read again, for what it is */
-        srs_fini(srs);
-        remembered = false;
-        how.digest = o->file.digest;
-        ret = read_file(o, &how, srs, &same, err);
+    bool noted = find_note(o, &note);
+    if (!noted) {
+        ret = load_anew(o, srs, err);
+    } else if ((ret = load_noted(o, &note, srs, &differs)) == -ESTALE) {
+        noted = false;
+        ret = load_after(o, &differs, srs, err);
+    } else if (ret < 0) {
+        errmsg_set(err, ret, "%s", differs.text);
+    } else {
+        remember_place(o);
     }
-    if (ret == 0 && !remembered)
-        ret = trust_points(o, &how, srs, err);
+    free(note.digests);
     if (ret < 0)
         return ret;
     srs->trust = trust_of(o);
-    srs->remembered = remembered;
+    srs->remembered = noted;
     memcpy(srs->vk_digest, o->vk_digest, sizeof(srs->vk_digest));
-    /* What cannot be remembered is checked again next time: no reason to fail. */
-    if (!remembered && o->memory)
-        (void)trusted_remember(o->memory, &o->file, o->source->path, NULL);
     return 0;
 }
 

@@ -26,24 +26,25 @@ struct srs {
     g1_affine_t *h, *l, *a, *b_g1;
     g2_affine_t *b_g2;
     enum srs_trust trust; /* never SRS_UNCHECKED */
-    bool remembered;      /* found good at an earlier start, and the file has not changed since */
+    bool remembered;      /* every chunk is what it was when the file was found good (chunks.h) */
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES]; /* SHA-256 of the .vk that belongs to it: tells parameters apart */
     char path[4096];
 };
 
 struct srs_options {
     const char *dir; /* NULL: the order of srs_find */
-    const char *memory; /* file that remembers what was trusted (trusted.h); NULL: the user's own, "": none */
+    /* File that remembers what was trusted (trusted.h), notes of chunks beside it (chunks.h); NULL: the user's own, "": none. */
+    const char *memory;
     struct workers *workers;
-    /* Progress in bytes of all the work that is expected (when a memory turns out to be wrong, more is: then it falls back),
-     * or NULL. Called from the calling thread. */
+    /* Progress in bytes of all the work that is expected (when a chunk is not as noted, more is: then it falls back),
+     * or NULL. Called from the calling thread. Stages: "read" with a note, or "digest", and "check" where points are looked at. */
     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
     void *progress_ctx;
 };
 
 /* Opens the parameters of `size`, checks and loads them. Returns 0 with *out set (end it with
  * srs_close), -ENOENT (err names every directory that was searched), -EBADMSG (err: what, section,
- * index; also a file that changed or ended
+ * index; the chunk that is not as noted, where that is why all was checked anew; also a file that changed or ended
  * while it was read), -ENOMEM, -EIO. */
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err);
@@ -77,6 +78,8 @@ struct srs_look {
     struct stat st;
     enum srs_trust trust; /* SRS_UNCHECKED unless the memory knows it, or it is SRS_INSECURE */
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES];
+    /* There is no file and no path, devices make them (daemon/params_watch.h); vk_digest is that of those that they have made. */
+    bool made_by_devices, has_been_made;
 };
 
 /* Looks at the head of the file, its counts, its length, the marker, and the memory (as in srs_options). Returns 0 with *out

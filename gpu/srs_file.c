@@ -1,23 +1,24 @@
 /*
  * The file is cut into pieces of some thousand points, and the workers go through them in rounds: they read the
  * pieces of one round while the round before is digested, in order and by one of them, and the one before that is
- * converted in place. So the digest is over the very bytes that were converted, and costs no second read.
+ * converted in place. So the digest is over the very bytes that were converted, and costs no second read. A chunk is a piece: who has read
+ * it digests it at once, from the cache.
  */
 #include "gpu/srs_file.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "gpu/point.h"
-#include "gpu/subgroup.h"
 #include "numa/memory.h"
 
 #define SECTIONS 5
-#define PIECE SUBGROUP_PIECE /* points */
+#define PIECE SRS_CHUNK_POINTS
 #define ROUND 64             /* pieces: 25 MB of G1, enough for the workers to share */
 
 struct section {
@@ -78,9 +79,26 @@ static size_t all_pieces(const struct section sections[SECTIONS])
     return total;
 }
 
+uint32_t srs_chunks(const struct srs_counts *counts)
+{
+    struct section sections[SECTIONS];
+
+    sections_of(
+        &(struct srs){
+            .h_len = counts->h, .l_len = counts->l, .a_len = counts->a, .b_len = counts->b},
+        sections);
+    return (uint32_t)all_pieces(sections);
+}
+
 static char *piece_points(const struct piece *p)
 {
     return p->section->points + p->first * point_bytes(p->section);
+}
+
+/* Where they are in the file. */
+static uint64_t piece_offset(const struct piece *p)
+{
+    return p->offset + 4 + p->first * point_bytes(p->section);
 }
 
 /* ------------------------------------------------------------------------------- header and counts */
@@ -208,20 +226,39 @@ struct loading {
     struct section sections[SECTIONS];
     uint64_t start; /* of the first section's count */
     size_t pieces;
+    const struct srs_reading *how;
     EVP_MD_CTX *digest; /* NULL: not wanted */
     size_t round;       /* that is read; the one before is digested, the one before that converted */
     struct fault fault;
 };
 
+static void compare_piece(struct loading *l, size_t index, const struct piece *p)
+{
+    const size_t bytes = p->len * point_bytes(p->section), at = index * CHUNK_DIGEST_BYTES;
+    uint8_t digest[CHUNK_DIGEST_BYTES];
+    struct errmsg err;
+
+    SHA256((const uint8_t *)piece_points(p), bytes, digest);
+    if (l->how->chunks)
+        memcpy(l->how->chunks + at, digest, sizeof(digest));
+    if (!l->how->expected || memcmp(l->how->expected + at, digest, sizeof(digest)) == 0)
+        return;
+    errmsg_set(&err, 0,
+               "%s: the chunk at byte %llu (%zu bytes of %s) is not the one that was found good",
+               l->name, (unsigned long long)piece_offset(p), bytes, p->section->name);
+    fault_set(&l->fault, index, -ESTALE, &err);
+}
+
 static void read_piece(struct loading *l, size_t index)
 {
     struct piece p = piece_at(l->sections, index, l->start);
-    size_t bytes = point_bytes(p.section);
     struct errmsg err;
 
-    int ret = pread_full(l->fd, piece_points(&p), p.len * bytes, p.offset + 4 + p.first * bytes);
+    int ret = pread_full(l->fd, piece_points(&p), p.len * point_bytes(p.section), piece_offset(&p));
     if (ret < 0)
         fault_set(&l->fault, index, read_error(l->name, p.section->name, ret, &err), &err);
+    else if (l->how->chunks || l->how->expected)
+        compare_piece(l, index, &p);
 }
 
 static void convert_piece(struct loading *l, size_t index)
@@ -278,9 +315,9 @@ static void round_item(void *ctx, size_t item, unsigned thread)
     }
 }
 
-static int read_points(struct loading *l, const struct srs_reading *how, uint64_t total,
-                       struct errmsg *err)
+static int read_points(struct loading *l, uint64_t total, struct errmsg *err)
 {
+    const struct srs_reading *how = l->how;
     size_t rounds = (l->pieces + ROUND - 1) / ROUND + 2;
 
     for (l->round = 0; l->round < rounds; l->round++) {
@@ -288,7 +325,8 @@ static int read_points(struct loading *l, const struct srs_reading *how, uint64_
         if (l->fault.code < 0)
             return errmsg_set(err, l->fault.code, "%s", l->fault.err.text);
         if (how->progress)
-            how->progress(how->progress_ctx, "read", total * (l->round + 1) / rounds, total);
+            how->progress(how->progress_ctx, l->digest ? "digest" : "read",
+                          total * (l->round + 1) / rounds, total);
     }
     return 0;
 }
@@ -353,6 +391,7 @@ int srs_read(int fd, const char *name, const struct srs_counts *want,
         .fd = fd,
         .name = name,
         .start = vk_bytes(want->ic),
+        .how = how,
         .fault = {.lock = PTHREAD_MUTEX_INITIALIZER},
     };
     struct stat before;
@@ -370,9 +409,9 @@ int srs_read(int fd, const char *name, const struct srs_counts *want,
         goto out;
     sections_of(out, l.sections);
     l.pieces = all_pieces(l.sections);
-    ret = read_points(&l, how, srs_file_bytes(want), err);
+    ret = read_points(&l, srs_file_bytes(want), err);
     /* A file that changed is no wonder to be wrong: that is said first. */
-    if (ret == 0 || ret == -EBADMSG) {
+    if (ret == 0 || ret == -EBADMSG || ret == -ESTALE) {
         int changed = check_unchanged(fd, name, &before, err);
         ret = changed < 0 ? changed : ret;
     }

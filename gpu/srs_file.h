@@ -9,8 +9,10 @@
 #ifndef GPU_SRS_FILE_H
 #define GPU_SRS_FILE_H
 
+#include "gpu/chunks.h"
 #include "gpu/srs.h"
 #include "gpu/srs_counts.h"
+#include "gpu/subgroup.h"
 
 /* How to read; every field may be zero. */
 struct srs_reading {
@@ -18,12 +20,20 @@ struct srs_reading {
     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total); /* bytes */
     void *progress_ctx;
     uint8_t *digest; /* SRS_DIGEST_BYTES over all that was read; NULL: not wanted */
+    uint8_t *chunks; /* CHUNK_DIGEST_BYTES for each chunk of what was read; NULL: not wanted */
+    const uint8_t *expected; /* the same, which what is read must have; NULL: anything will do */
 };
+
+/* The points of a file in chunks: SRS_CHUNK_POINTS of a section, at its end fewer. The head and the counts are in none, for they are
+ * known before. */
+#define SRS_CHUNK_POINTS SUBGROUP_PIECE
+uint32_t srs_chunks(const struct srs_counts *counts);
 
 /* Reads the file of `fd`, called `name` in messages, whose counts must be `want`: header, counts and size are looked
  * at before memory is taken. Fills vk, the lengths and the points of *out; end them with srs_fini. Every coordinate
  * is canonical and no point infinity then; the points of vk are fully checked, the others are not yet. Returns 0,
- * -EBADMSG (what, section, index; also a file that changed or ended while it was read), -ENOMEM, -EIO. */
+ * -EBADMSG (what, section, index; also a file that changed or ended while it was read), -ESTALE (a chunk is not as expected: which),
+ * -ENOMEM, -EIO. The stage of progress is "digest" where one is wanted, else "read". */
 int srs_read(int fd, const char *name, const struct srs_counts *want,
              const struct srs_reading *how, struct srs *out, struct errmsg *err);
 void srs_fini(struct srs *srs);

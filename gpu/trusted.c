@@ -48,24 +48,32 @@ static void make_line(struct line *l, const struct trusted_file *f)
     snprintf(l->what, KEY_MAX, "%llu %s %s ", (unsigned long long)st->st_size, head, digest);
 }
 
-/* The whole memory, NUL at its end; NULL when there is none to be believed. free() it. */
-static char *read_memory(const char *memory)
+char *trusted_read_own(const char *path, size_t most, size_t *len)
 {
     struct stat st;
-    char *text = NULL;
+    char *bytes = NULL;
 
-    int fd = open(memory, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return NULL;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-        (st.st_mode & (S_IWGRP | S_IWOTH)) == 0 && (size_t)st.st_size <= MEMORY_MAX)
-        text = calloc(1, (size_t)st.st_size + 1);
-    if (text && pread_full(fd, text, (size_t)st.st_size, 0) < 0) {
-        free(text);
-        text = NULL;
+        (st.st_mode & (S_IWGRP | S_IWOTH)) == 0 && (size_t)st.st_size <= most)
+        bytes = calloc(1, (size_t)st.st_size + 1);
+    if (bytes && pread_full(fd, bytes, (size_t)st.st_size, 0) < 0) {
+        free(bytes);
+        bytes = NULL;
     }
     close(fd);
-    return text;
+    if (bytes)
+        *len = (size_t)st.st_size;
+    return bytes;
+}
+
+static char *read_memory(const char *memory)
+{
+    size_t len;
+
+    return trusted_read_own(memory, MEMORY_MAX, &len);
 }
 
 static const char *next_line(const char *line)

@@ -1,5 +1,6 @@
 /*
- * Which parameter files were found good before, so that a second start need not check them again.
+ * Which parameter files were found good before: what can be said of a file that nobody reads now, and without notes of its chunks
+ * (chunks.h) what spares a look at its points.
  *
  * A file is known again by where and what it is: device, inode, size, times, and a digest of its head. Where only that
  * differs (a hard link changes the ctime, a copy all but the size) the digest over the whole file says whether the bytes are
@@ -37,5 +38,8 @@ bool trusted_lookup_bytes(const char *memory, const struct trusted_file *file);
 /* Adds a file, forgets the oldest of many. Makes the directory. */
 int trusted_remember(const char *memory, const struct trusted_file *file, const char *path,
                      struct errmsg *err);
+
+/* A whole file of our own that nobody else may write, of `most` bytes at most, and a NUL behind it; NULL when there is none. free() it. */
+char *trusted_read_own(const char *path, size_t most, size_t *len);
 
 #endif

@@ -75,4 +75,31 @@ rm "$work/empty/"*
 same "no file, no name" "$(ls "$mnt/params")" ""
 refuse "nothing to write to" wish load
 expect "a clean end" stop
+
+# ---- insecure parameters that a device may make, where the only prover cannot
+if [ -e /dev/nvidiactl ]; then skip "a prover that makes no parameters" "a GPU is here, tests/gpu/service.sh is for that"; finish; fi
+like "parameters by devices are for GPUs" \
+    "$("$proofd" --mount "$mnt" --store "$store" --gpus none --development-parameters device 2>&1)" "only GPUs make parameters"
+like "and nobody else makes any" \
+    "$("$proofd" --mount "$mnt" --store "$store" --development-parameters cpu 2>&1)" "'cpu' is neither none nor device"
+start --nodes "cpus:0" --development-parameters device
+expect "the engine is up" wait_for 60 engines_up 1
+same "a name for each size" "$(ls "$mnt/params" | wc -l)" 10
+same "what they would be" "$(head -n 4 "$mnt/params/32GiB")" "size 32GiB
+file none
+made device
+trust insecure development parameters"
+like "status says so" "$(cat "$mnt/status")" "parameters  all sizes: made on devices .insecure development parameters."
+like "so does the log" "$(cat "$log")" "insecure development parameters.*made on devices"
+expect "load" wish load
+expect "which the prover cannot" wait_for 60 says "$p" '^node 0 load failed: no parameters of 2KiB can be made: cpu makes no parameters'
+cp "$c1" "$jobs/job"
+expect "a job waits" wait_for 60 says "$jobs/job.status" '^queued 0/1 (node=0 )?waiting for parameters'
+expect "status says why" wait_for 60 says "$mnt/status" 'cpu makes no parameters of its own'
+refuse "nothing was made" ls "$store/params-insecure"
+cp "${file%.params}".* "$work/empty/"
+expect "a file is taken in its place" wait_for 600 says "$jobs/job.status" '^(synthesizing|proving|done)'
+like "and told" "$(cat "$p")" "file $work/empty/"
+rm "$jobs/job"
+expect "a clean end" stop
 finish

@@ -248,6 +248,17 @@ START_TEST(config_check__what_can_never_work)
         refuses(check, "is neither none nor a name for a node in /dev");
     }
     strcpy(cfg.device, "proof-2");
+    strcpy(cfg.development_parameters, "cpu");
+    refuses(check, "development_parameters: 'cpu' is neither none nor device");
+    strcpy(cfg.development_parameters, "device"); /* and gpus is none */
+    refuses(check, "only GPUs make parameters, and none is to be used");
+    strcpy(cfg.gpus, "auto");
+    strcpy(cfg.simulate, "file");
+    refuses(check, "only GPUs make parameters, and none is to be used");
+    cfg.simulate[0] = '\0';
+    ck_assert_int_eq(check(), 0);
+    strcpy(cfg.development_parameters, "none");
+    strcpy(cfg.gpus, "none");
     strcpy(cfg.confine, "yes");
     refuses(check, "confine: 'yes' is none of auto, on, off");
     strcpy(cfg.confine, "on");

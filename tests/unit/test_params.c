@@ -18,6 +18,7 @@ static struct {
     uint64_t file_bytes;
     unsigned opens, closes, out_of_memory; /* out_of_memory: opens that fail for it */
     int fails;
+    unsigned makes;
 } machine;
 
 static uint64_t file_bytes(const struct sector_size *size, const char *dir)
@@ -61,6 +62,21 @@ static void close_params(struct srs *srs)
     machine.closes++;
     machine.taken -= machine.file_bytes;
     free(srs);
+}
+
+/* In place of a file that is not there. */
+static int make_params(void *ctx, const struct sector_size *size, const struct srs_options *opt,
+                       struct srs **out, struct errmsg *err)
+{
+    (void)ctx, (void)err;
+    ck_assert_str_eq(opt->dir, "/somewhere");
+    opt->progress(opt->progress_ctx, "h", 1, 2);
+    machine.makes++;
+    *out = calloc(1, sizeof(**out));
+    (*out)->size = size;
+    (*out)->trust = SRS_INSECURE;
+    machine.taken += machine.file_bytes;
+    return 0;
 }
 
 static const struct params_source source = {open_params, close_params, file_bytes, memory};
@@ -281,6 +297,33 @@ START_TEST(params_get__progress_begins_at_nothing_and_only_grows)
 }
 END_TEST
 
+/* With a device that makes what no file has. */
+START_TEST(params_get__makes_what_is_not_there_and_nothing_else)
+{
+    const struct params_options opt = {.dir = "/somewhere", .source = &source, .make = make_params};
+    struct errmsg err = {""};
+    double ms;
+
+    machine.fails = -ENOENT;
+    ck_assert_int_eq(get("2KiB", &ms, &err), -ENOENT); /* nobody said that it may */
+    params_destroy(params);
+    ck_assert_int_eq(params_create(&opt, &params), 0);
+    must_get("2KiB");
+    must_get("2KiB");
+    ck_assert_uint_eq(machine.makes, 1);
+    holds("2KiB (insecure development parameters)");
+    machine.fails = 0; /* there is a file */
+    must_get("4KiB");
+    machine.fails = -EBADMSG; /* there is one that is damaged */
+    ck_assert_int_eq(get("16KiB", &ms, &err), -EBADMSG);
+    ck_assert_uint_eq(machine.makes, 1);
+    ck_assert(params_evict(params, size_of("2KiB")));
+    machine.fails = -ENOENT;
+    must_get("2KiB");
+    ck_assert_uint_eq(machine.makes, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("params");
@@ -296,6 +339,7 @@ int main(void)
     tcase_add_test(tc, params_get__what_partitions_wait_with_goes_last);
     tcase_add_test(tc, params_touch__counts_as_use);
     tcase_add_test(tc, params_get__progress_begins_at_nothing_and_only_grows);
+    tcase_add_test(tc, params_get__makes_what_is_not_there_and_nothing_else);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }

@@ -8,14 +8,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "gpu/setup.h"
 #include "gpu/trusted.h"
 #include "tests/lib/files.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/vectors.h"
 
 #define DEVELOPMENT_SIZE "2KiB" /* whose key in tests/vectors/vk is of the development parameters */
 
@@ -69,7 +72,7 @@ static void setup(void)
     snprintf(params, sizeof(params), "%s/%s.params", dir, id);
     snprintf(marker, sizeof(marker), "%s/%s.insecure", dir, id);
     snprintf(memory, sizeof(memory), "%s/memory", dir);
-    ck_assert_int_eq(params_watch_create(dir, memory, &watch), 0);
+    ck_assert_int_eq(params_watch_create(dir, memory, NULL, &watch), 0);
 }
 
 static void teardown(void)
@@ -134,6 +137,51 @@ START_TEST(params_watch__follows_a_file_that_comes_changes_and_goes)
     ck_assert_uint_eq(params_watch_stamp(watch, size), before);
     ck_assert_int_eq(mkdir(params, 0700), 0);
     says(-EBADMSG, "not a regular file");
+}
+END_TEST
+
+/* Where devices make what no file has: a key is theirs, a file comes before it. */
+START_TEST(params_watch__what_devices_make)
+{
+    struct params_watch *making = NULL;
+    struct srs_look seen;
+    struct srs_counts c;
+    struct vk vk;
+    char made[160], key[600], marker_of_key[600], id[SECTOR_CACHE_ID_MAX];
+    struct errmsg err = {""};
+
+    snprintf(made, sizeof(made), "%s/made", dir);
+    ck_assert_int_eq(params_watch_create(dir, memory, made, &making), 0);
+    ck_assert(!params_watch_is_there(watch, size));
+    ck_assert(params_watch_is_there(making, size));
+    ck_assert_int_eq(params_watch_look(making, size, &seen, &err), 0);
+    ck_assert(seen.made_by_devices && !seen.has_been_made);
+    ck_assert_int_eq(seen.trust, SRS_INSECURE);
+    vector_vk(size, &vk);
+    ck_assert_int_eq(setup_keep_key(size, made, &vk, &err), 0);
+    ck_assert_int_eq(params_watch_look(making, size, &seen, &err), 0);
+    ck_assert(seen.made_by_devices && seen.has_been_made);
+    srs_counts(size, &c);
+    uint8_t *bytes = malloc(vk_bytes(c.ic)), digest[SHA256_DIGEST_LENGTH];
+    vk_write(bytes, &vk);
+    SHA256(bytes, vk_bytes(c.ic), digest);
+    ck_assert_mem_eq(seen.vk_digest, digest, sizeof(digest));
+    free(bytes);
+    vk_fini(&vk);
+    sector_cache_id(size, id);
+    snprintf(key, sizeof(key), "%s/%s.vk", made, id);
+    snprintf(marker_of_key, sizeof(marker_of_key), "%s/%s.insecure", made, id);
+    ck_assert_int_eq(access(marker_of_key, F_OK), 0);
+    ck_assert_int_eq(chmod(key, 0666), 0); /* anybody's */
+    ck_assert_int_eq(params_watch_look(making, size, &seen, &err), 0);
+    ck_assert(!seen.has_been_made);
+    make_params();
+    ck_assert_int_eq(params_watch_look(making, size, &seen, &err), 0);
+    ck_assert(!seen.made_by_devices);
+    ck_assert_str_eq(seen.path, params);
+    ck_assert_int_eq(truncate(params, 100), 0); /* damaged: no reason to make others */
+    ck_assert_int_eq(params_watch_look(making, size, &seen, &err), -EBADMSG);
+    params_watch_destroy(making);
 }
 END_TEST
 
@@ -223,6 +271,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, params_watch__follows_a_file_that_comes_changes_and_goes);
+    tcase_add_test(tc, params_watch__what_devices_make);
     tcase_add_test(tc, params_watch__says_what_is_wrong_with_the_head);
     tcase_add_test(tc, params_watch__nothing_is_believed_that_nobody_checked);
     suite_add_tcase(s, tc);

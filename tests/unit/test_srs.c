@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gpu/chunks.h"
 #include "gpu/point.h"
+#include "gpu/srs_file.h"
 #include "gpu/trusted.h"
 #include "numa/circuit/porep.h"
 #include "tests/lib/odd_points.h"
@@ -45,15 +47,20 @@ static void bench_digest(struct bench *b)
     hex_encode(b->digest, whole, 16);
 }
 
-static void bench_init(struct bench *b)
+static void bench_init_of(struct bench *b, const struct srs_counts *counts)
 {
     snprintf(b->dir, sizeof(b->dir), "/tmp/proofd-srs-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(b->dir));
     snprintf(b->path, sizeof(b->path), "%s/toy.params", b->dir);
     snprintf(b->memory, sizeof(b->memory), "%s/state/proofd/params-trusted", b->dir);
-    params_image_init(&b->image, &small);
+    params_image_init(&b->image, counts);
     bench_digest(b);
     bench_write(b);
+}
+
+static void bench_init(struct bench *b)
+{
+    bench_init_of(b, &small);
 }
 
 static void bench_fini(struct bench *b)
@@ -66,22 +73,52 @@ static void bench_fini(struct bench *b)
 }
 
 /* Makes the last point of l one outside the subgroup. */
-static void spoil(struct bench *b)
+static void spoil_image(struct bench *b)
 {
     g1_affine_t odd = odd_g1_of_order(3);
 
     g1_encode(params_image_point(&b->image, IMAGE_L, small.l - 1), &odd);
+}
+
+static void spoil(struct bench *b)
+{
+    spoil_image(b);
     bench_write(b);
+}
+
+/* What a load did, by what it told of its progress. */
+static struct {
+    unsigned read, digest, check;
+} steps;
+
+static void count_step(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    (void)ctx, (void)done, (void)total;
+    steps.read += strcmp(stage, "read") == 0;
+    steps.digest += strcmp(stage, "digest") == 0;
+    steps.check += strcmp(stage, "check") == 0;
 }
 
 static int load(const struct bench *b, const char *digest, struct srs **out, struct errmsg *err)
 {
-    struct srs_source source = {.path = b->path, .counts = small, .digest = digest};
-    struct srs_options opt = {.memory = b->memory};
+    struct srs_source source = {.path = b->path, .counts = b->image.counts, .digest = digest};
+    struct srs_options opt = {.memory = b->memory, .progress = count_step};
 
+    memset(&steps, 0, sizeof(steps));
     return srs_load(&source, NULL, &opt, out, err);
 }
 
+static void expect_points(const struct bench *b, const struct srs *srs)
+{
+    uint8_t bytes[G1_BYTES];
+
+    for (size_t i = 0; i < srs->l_len; i++) {
+        g1_encode(bytes, &srs->l[i]);
+        ck_assert_mem_eq(bytes, params_image_point(&b->image, IMAGE_L, i), G1_BYTES);
+    }
+}
+
+/* A remembered file is read, and neither digested nor are its points looked at. */
 static void expect(const struct bench *b, const char *digest, enum srs_trust trust, bool remembered)
 {
     struct srs *srs = NULL;
@@ -91,7 +128,21 @@ static void expect(const struct bench *b, const char *digest, enum srs_trust tru
     ck_assert_int_eq(srs->trust, trust);
     ck_assert_int_eq(srs->remembered, remembered);
     ck_assert_str_eq(srs->path, b->path);
+    ck_assert_int_eq(steps.read > 0, remembered);
+    ck_assert_int_eq(steps.digest > 0, !remembered);
+    if (remembered)
+        ck_assert_uint_eq(steps.check, 0);
+    expect_points(b, srs);
     srs_close(srs);
+}
+
+/* Where the note of the file is that is in the image. */
+static void find_note(const struct bench *b, char path[4096])
+{
+    uint8_t digest[SRS_VK_DIGEST_BYTES];
+
+    EVP_Digest(b->image.bytes, vk_bytes(b->image.counts.ic), digest, NULL, EVP_sha256(), NULL);
+    ck_assert_int_eq(chunk_note_path(b->memory, digest, path), 0);
 }
 
 static void expect_refusal(const struct bench *b, const char *digest, const char *says)
@@ -148,47 +199,266 @@ END_TEST
 START_TEST(srs_load__bad_files_are_not_remembered)
 {
     struct bench b;
+    char note[4096];
 
     bench_init(&b);
     spoil(&b);
     expect_refusal(&b, NULL, "l[10] is outside the subgroup");
     expect_refusal(&b, NULL, "l[10] is outside the subgroup");
     ck_assert_int_ne(access(b.memory, F_OK), 0);
+    find_note(&b, note);
+    ck_assert_int_ne(access(note, F_OK), 0);
     bench_fini(&b);
 }
 END_TEST
+
+/* With the size and the times that it had, as far as one can set them. */
+static void write_quietly(const struct bench *b)
+{
+    struct stat st;
+
+    ck_assert_int_eq(stat(b->path, &st), 0);
+    bench_write(b);
+    struct timespec times[2] = {st.st_atim, st.st_mtim};
+    ck_assert_int_eq(utimensat(AT_FDCWD, b->path, times, 0), 0);
+}
 
 /* Written again in place, with the size, the head and even the time that it had. */
 START_TEST(srs_load__a_changed_file_is_checked_again)
 {
     struct bench b;
-    struct stat st;
 
     bench_init(&b);
     expect(&b, NULL, SRS_CHECKED, false);
-    ck_assert_int_eq(stat(b.path, &st), 0);
-    spoil(&b);
-    struct timespec times[2] = {st.st_atim, st.st_mtim};
-    ck_assert_int_eq(utimensat(AT_FDCWD, b.path, times, 0), 0);
+    spoil_image(&b);
+    write_quietly(&b);
     expect_refusal(&b, NULL, "l[10] is outside the subgroup");
     bench_fini(&b);
 }
 END_TEST
 
-/* Its bytes are what they were: the digest says so, and the bad point shows that nobody looked at points. */
-START_TEST(srs_load__a_hard_link_more_costs_a_digest)
+/* Several chunks in each section but one, and none that is full at the end. */
+static const struct srs_counts chunked = {.ic = 3, .h = 9000, .l = 4097, .a = 8193, .b = 4100};
+
+/* One byte in the last chunk of each section: it is named, and when it is what it was, so is the file. */
+START_TEST(srs_load__a_chunk_that_differs_is_named)
 {
     struct bench b;
-    char link_path[160];
+    char says[128];
+
+    bench_init_of(&b, &chunked);
+    expect(&b, NULL, SRS_CHECKED, false);
+    const size_t points = b.image.section[_i].points,
+                 first = (points - 1) / SRS_CHUNK_POINTS * SRS_CHUNK_POINTS;
+    uint8_t *last = params_image_point(&b.image, _i, points) - 1;
+    *last ^= 1;
+    write_quietly(&b);
+    snprintf(says, sizeof(says), "toy.params: the chunk at byte %zu (%zu bytes of %s) is not",
+             (size_t)(params_image_point(&b.image, _i, first) - b.image.bytes),
+             (points - first) * b.image.section[_i].point_bytes, b.image.section[_i].name);
+    expect_refusal(&b, NULL, says);
+    snprintf(says, sizeof(says), "found good: %s[%zu] is not on the curve",
+             b.image.section[_i].name, points - 1);
+    expect_refusal(&b, NULL, says);
+    *last ^= 1;
+    write_quietly(&b);
+    expect(&b, NULL, SRS_CHECKED, true);
+    bench_fini(&b);
+}
+END_TEST
+
+START_TEST(srs_load__a_file_cut_off_is_refused_with_its_note_too)
+{
+    struct bench b;
+
+    bench_init(&b);
+    expect(&b, NULL, SRS_CHECKED, false);
+    ck_assert_int_eq(truncate(b.path, (off_t)b.image.len - 1), 0);
+    expect_refusal(&b, NULL, "bytes, the circuit wants");
+    bench_write(&b);
+    expect(&b, NULL, SRS_CHECKED, true);
+    bench_fini(&b);
+}
+END_TEST
+
+static void swap_first_points(struct bench *b, int section)
+{
+    uint8_t first[G1_BYTES], *point = params_image_point(&b->image, section, 0);
+
+    memcpy(first, point, G1_BYTES);
+    memcpy(point, point + G1_BYTES, G1_BYTES);
+    memcpy(point + G1_BYTES, first, G1_BYTES);
+}
+
+/* Another file in its place with the size, the time and the key that it had. What is right all the same is checked like any new one
+ * and has the note from then on; what is not is refused, and the note stays. */
+START_TEST(srs_load__another_file_of_the_same_key_size_and_time)
+{
+    struct bench b;
+
+    bench_init(&b);
+    expect(&b, NULL, SRS_CHECKED, false);
+    swap_first_points(&b, IMAGE_A);
+    write_quietly(&b);
+    expect(&b, NULL, SRS_CHECKED, false);
+    ck_assert_uint_gt(steps.check, 0);
+    expect(&b, NULL, SRS_CHECKED, true);
+    spoil_image(&b);
+    write_quietly(&b);
+    expect_refusal(&b, NULL, "is not the one that was found good: l[10] is outside the subgroup");
+    bench_digest(&b);
+    expect(&b, b.digest, SRS_DIGEST, false); /* believed for what is published */
+    expect(&b, b.digest, SRS_DIGEST, true);
+    bench_fini(&b);
+}
+END_TEST
+
+/* Another key is another file, however it may look from outside. */
+START_TEST(srs_load__another_file_of_another_key)
+{
+    struct bench b;
+
+    bench_init(&b);
+    expect(&b, NULL, SRS_CHECKED, false);
+    memcpy(b.image.bytes + 868, b.image.bytes + 868 + G1_BYTES, G1_BYTES); /* of ic */
+    write_quietly(&b);
+    expect(&b, NULL, SRS_CHECKED, false);
+    ck_assert_uint_gt(steps.check, 0);
+    expect(&b, NULL, SRS_CHECKED, true);
+    bench_fini(&b);
+}
+END_TEST
+
+/* A copy of its bytes elsewhere, or a link more, is known by its chunks: the bad point shows that nobody looked at points. */
+START_TEST(srs_load__the_same_bytes_elsewhere_are_known)
+{
+    struct bench b;
+    char old[128];
 
     bench_init(&b);
     spoil(&b);
     bench_digest(&b);
     expect(&b, b.digest, SRS_DIGEST, false);
-    snprintf(link_path, sizeof(link_path), "%s/link", b.dir);
-    ck_assert_int_eq(link(b.path, link_path), 0);
-    expect(&b, NULL, SRS_CHECKED, false);
-    expect(&b, NULL, SRS_CHECKED, true);
+    memcpy(old, b.path, sizeof(old));
+    snprintf(b.path, sizeof(b.path), "%s/link.params", b.dir);
+    ck_assert_int_eq(link(old, b.path), 0);
+    expect(&b, b.digest, SRS_DIGEST, true);
+    snprintf(b.path, sizeof(b.path), "%s/copy.params", b.dir);
+    bench_write(&b);
+    expect(&b, b.digest, SRS_DIGEST, true);
+    bench_fini(&b);
+}
+END_TEST
+
+/* Its points were not looked at; where its digest is not the published one any more they are. */
+START_TEST(srs_load__a_note_for_a_published_digest_is_for_that_digest)
+{
+    struct bench b;
+    char digest[33];
+
+    bench_init(&b);
+    spoil(&b);
+    bench_digest(&b);
+    expect(&b, b.digest, SRS_DIGEST, false);
+    memcpy(digest, b.digest, sizeof(digest));
+    digest[0] = digest[0] == '0' ? '1' : '0';
+    ck_assert_int_eq(unlink(b.memory), 0);
+    expect_refusal(&b, digest, "l[10] is outside the subgroup");
+    expect(&b, b.digest, SRS_DIGEST, true);
+    bench_fini(&b);
+}
+END_TEST
+
+static void flip_byte(const char *path, off_t at)
+{
+    uint8_t byte;
+    int fd = open(path, O_RDWR);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
+    byte ^= 0x10;
+    ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
+/* Whatever was done to the note, all is checked, here by the digest, and there is a good one again. */
+static void expect_no_note(const struct bench *b)
+{
+    expect(b, b->digest, SRS_DIGEST, false);
+    expect(b, b->digest, SRS_DIGEST, true);
+}
+
+START_TEST(srs_load__a_damaged_note_is_as_none)
+{
+    struct bench b;
+    struct stat st;
+    char note[4096];
+
+    bench_init(&b);
+    expect(&b, b.digest, SRS_DIGEST, false);
+    find_note(&b, note);
+    ck_assert_int_eq(stat(note, &st), 0);
+    ck_assert_int_eq(st.st_size, 80 + 6 * CHUNK_DIGEST_BYTES);
+    for (off_t at = 0; at < st.st_size; at += at < 80 ? 4 : 16) {
+        flip_byte(note, at);
+        expect_no_note(&b);
+    }
+    ck_assert_int_eq(truncate(note, st.st_size - 1), 0);
+    expect_no_note(&b);
+    ck_assert_int_eq(truncate(note, st.st_size + 1), 0);
+    expect_no_note(&b);
+    ck_assert_int_eq(truncate(note, 0), 0);
+    expect_no_note(&b);
+    ck_assert_int_eq(unlink(note), 0);
+    expect_no_note(&b);
+    bench_fini(&b);
+}
+END_TEST
+
+/* In its own place and whole, but not of this file. */
+START_TEST(srs_load__the_note_of_another_file_is_as_none)
+{
+    struct bench b, other;
+    char note[4096], others[4096];
+
+    bench_init(&b);
+    bench_init(&other);
+    memcpy(other.image.bytes + 868, other.image.bytes + 868 + G1_BYTES, G1_BYTES);
+    bench_digest(&other);
+    bench_write(&other);
+    expect(&b, b.digest, SRS_DIGEST, false);
+    expect(&other, other.digest, SRS_DIGEST, false);
+    find_note(&b, note);
+    find_note(&other, others);
+    ck_assert_int_eq(rename(others, note), 0);
+    expect_no_note(&b);
+    bench_fini(&b);
+    bench_fini(&other);
+}
+END_TEST
+
+START_TEST(srs_load__a_note_that_others_could_have_written_is_not_believed)
+{
+    struct bench b;
+    char note[4096], elsewhere[4200];
+
+    bench_init(&b);
+    expect(&b, b.digest, SRS_DIGEST, false);
+    find_note(&b, note);
+    ck_assert_int_eq(chmod(note, 0666), 0);
+    expect_no_note(&b);
+    ck_assert_int_eq(chmod(note, 0620), 0);
+    expect_no_note(&b);
+    snprintf(elsewhere, sizeof(elsewhere), "%s-elsewhere", note);
+    ck_assert_int_eq(rename(note, elsewhere), 0);
+    ck_assert_int_eq(symlink(elsewhere, note), 0);
+    expect_no_note(&b);
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chown(note, 1, (gid_t)-1), 0);
+        expect_no_note(&b);
+    } else {
+        suite_skip("a note of another owner", "needs root");
+    }
     bench_fini(&b);
 }
 END_TEST
@@ -197,29 +467,32 @@ END_TEST
 static void spoil_quietly(void *ctx, const char *stage, uint64_t done, uint64_t total)
 {
     struct bench *b = ctx;
-    struct stat st;
 
     (void)stage, (void)total;
     if (done == 0)
         return;
-    ck_assert_int_eq(stat(b->path, &st), 0);
-    spoil(b);
-    struct timespec times[2] = {st.st_atim, st.st_mtim};
-    ck_assert_int_eq(utimensat(AT_FDCWD, b->path, times, 0), 0);
+    spoil_image(b);
+    write_quietly(b);
 }
 
-START_TEST(srs_load__a_remembered_file_that_changes_while_it_is_read_is_checked)
+/* What was read was what it was when it was found good, which is all that counts; what came after is not. */
+START_TEST(srs_load__a_remembered_file_that_changes_is_what_was_read)
 {
     struct bench b;
     struct srs *srs = NULL;
-    struct errmsg err;
+    struct errmsg err = {""};
+    uint8_t bytes[G1_BYTES], honest[G1_BYTES];
 
     bench_init(&b);
     expect(&b, NULL, SRS_CHECKED, false);
+    memcpy(honest, params_image_point(&b.image, IMAGE_L, small.l - 1), G1_BYTES);
     struct srs_source source = {.path = b.path, .counts = small};
     struct srs_options opt = {.memory = b.memory, .progress = spoil_quietly, .progress_ctx = &b};
-    ck_assert_int_eq(srs_load(&source, NULL, &opt, &srs, &err), -EBADMSG);
-    ck_assert_msg(strstr(err.text, "l[10] is outside the subgroup"), "%s", err.text);
+    ck_assert_msg(srs_load(&source, NULL, &opt, &srs, &err) == 0, "%s", err.text);
+    g1_encode(bytes, &srs->l[small.l - 1]);
+    ck_assert_mem_eq(bytes, honest, G1_BYTES);
+    srs_close(srs);
+    expect_refusal(&b, NULL, "l[10] is outside the subgroup");
     bench_fini(&b);
 }
 END_TEST
@@ -255,14 +528,23 @@ START_TEST(srs_load__progress_only_grows)
 }
 END_TEST
 
+/* Without a note, as who made the file leaves it: the line spares the points, not the digest. The bad point shows that. */
 START_TEST(srs_load__memory_that_others_may_write_is_not_believed)
 {
     struct bench b;
+    char note[4096];
 
     bench_init(&b);
-    expect(&b, NULL, SRS_CHECKED, false);
+    spoil(&b);
+    bench_digest(&b);
+    expect(&b, b.digest, SRS_DIGEST, false);
+    find_note(&b, note);
+    ck_assert_int_eq(unlink(note), 0);
     ck_assert_int_eq(chmod(b.memory, 0666), 0);
+    expect_refusal(&b, NULL, "l[10] is outside the subgroup");
+    ck_assert_int_eq(chmod(b.memory, 0600), 0);
     expect(&b, NULL, SRS_CHECKED, false);
+    ck_assert_uint_eq(steps.check, 0);
     expect(&b, NULL, SRS_CHECKED, true);
     bench_fini(&b);
 }
@@ -637,8 +919,16 @@ int main(void)
     tcase_add_test(tc, srs_load__another_digest_means_that_points_are_checked);
     tcase_add_test(tc, srs_load__bad_files_are_not_remembered);
     tcase_add_test(tc, srs_load__a_changed_file_is_checked_again);
-    tcase_add_test(tc, srs_load__a_hard_link_more_costs_a_digest);
-    tcase_add_test(tc, srs_load__a_remembered_file_that_changes_while_it_is_read_is_checked);
+    tcase_add_loop_test(tc, srs_load__a_chunk_that_differs_is_named, 0, IMAGE_SECTIONS);
+    tcase_add_test(tc, srs_load__a_file_cut_off_is_refused_with_its_note_too);
+    tcase_add_test(tc, srs_load__another_file_of_the_same_key_size_and_time);
+    tcase_add_test(tc, srs_load__another_file_of_another_key);
+    tcase_add_test(tc, srs_load__the_same_bytes_elsewhere_are_known);
+    tcase_add_test(tc, srs_load__a_note_for_a_published_digest_is_for_that_digest);
+    tcase_add_test(tc, srs_load__a_damaged_note_is_as_none);
+    tcase_add_test(tc, srs_load__the_note_of_another_file_is_as_none);
+    tcase_add_test(tc, srs_load__a_note_that_others_could_have_written_is_not_believed);
+    tcase_add_test(tc, srs_load__a_remembered_file_that_changes_is_what_was_read);
     tcase_add_test(tc, srs_load__progress_only_grows);
     tcase_add_test(tc, srs_load__memory_that_others_may_write_is_not_believed);
     tcase_add_test(tc, srs_load__without_memory_every_start_checks);
