@@ -10,6 +10,7 @@
 #include "daemon/nodes.h"
 #include "daemon/params_watch.h"
 #include "daemon/paths.h"
+#include "daemon/sim.h"
 #include "numa/circuit/compact.h"
 #include "numa/limits.h"
 
@@ -144,6 +145,15 @@ static int check_engine(const struct config *cfg, struct errmsg *err)
     return ret < 0 ? errmsg_set(err, ret, "engine program %s: %s", cfg->engine, strerror(-ret)) : 0;
 }
 
+static int check_simulated(const struct config *cfg, struct errmsg *err)
+{
+    struct sim *sim = NULL;
+    int ret = cfg->simulate[0] ? sim_create(cfg->simulate, &sim, err) : 0;
+
+    sim_destroy(sim);
+    return ret < 0 ? errmsg_prefix(err, ret, "simulate") : 0;
+}
+
 /* Less than one slot and the parameters is too little for any prover; what it needs for itself comes on top, and engines say it. */
 static void warn_of_memory(const struct config *cfg, const struct sector_size *size, FILE *warnings)
 {
@@ -199,6 +209,8 @@ int config_check_machine(const struct config *cfg, FILE *warnings, struct errmsg
         ret = check_dir("params", cfg->params, R_OK | X_OK, err);
     if (ret == 0)
         ret = check_engine(cfg, err);
+    if (ret == 0)
+        ret = check_simulated(cfg, err);
     if (ret == 0)
         warn_of_params(cfg, warnings);
     return ret;

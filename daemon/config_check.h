@@ -11,7 +11,7 @@
 /* What can never work: a store or parameters inside the mount, a node that is not there. 0 or -EINVAL with err. */
 int config_check(const struct config *cfg, struct errmsg *err);
 
-/* Also what would keep a service from starting now, or from proving: directories, the engine program. Changes
+/* Also what would keep a service from starting now, or from proving: directories, the engine program, the simulated device. Changes
  * nothing. 0 or a negative errno with err. What is only missing (parameters) goes to `warnings`, a line each. */
 int config_check_machine(const struct config *cfg, FILE *warnings, struct errmsg *err);
 

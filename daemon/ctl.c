@@ -65,7 +65,7 @@ static const struct ctl_command commands[] = {
      "seconds on a\n"
      "terminal, until it is interrupted; else once.\n",
      "shown", NULL, "no service", CTL_MOUNT | CTL_ONCE, 0, 0, ctl_top},
-    {"bench", "", "measure the service: hand it documents, time their proofs",
+    {"bench", "--c1 FILE", "measure the service: hand it documents, time their proofs",
      "A line for each proof, then throughput, spread, memory, permits and provers as the service has sampled them, and\n"
      "a waterfall of the partitions. Documents that are equal are one computation, so variants of FILE are made: they\n"
      "differ in the ticket, which no proof depends on. The jobs are removed at the end.\n",
@@ -115,7 +115,8 @@ static void print_usage(FILE *out)
 
 static void print_help(const struct ctl_command *c)
 {
-    printf("Usage: proofctl %s [OPTION]... %s\n%s.\n\n", c->name, c->usage, c->summary);
+    printf("Usage: proofctl %s [OPTION]...%s%s\n%s.\n\n", c->name, *c->usage ? " " : "", c->usage,
+           c->summary);
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {
         char name[32];
         if (!(c->options & options[i].bit))
@@ -279,8 +280,8 @@ static int run(struct command_line *cl, char **argv)
         return CTL_OK;
     }
     if (cl->args.operands_len < c->operands_min || cl->args.operands_len > c->operands_max)
-        return ctl_fail(CTL_CANNOT, "usage: proofctl %s [OPTION]... %s (see proofctl help %s)",
-                        c->name, c->usage, c->name);
+        return ctl_fail(CTL_CANNOT, "usage: proofctl %s [OPTION]...%s%s (see proofctl help %s)",
+                        c->name, *c->usage ? " " : "", c->usage, c->name);
     return c->run(&cl->args);
 }
 

@@ -83,8 +83,9 @@ int ctl_bench(const struct ctl_args *args);
 int ctl_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The text of *err, else that of the negative errno. */
 int ctl_fail_with(int code, int error, const struct errmsg *err);
-/* Parameters or a key could not be opened: CTL_CANNOT. Says what to do where there are none. */
-int ctl_fail_params(const struct sector_size *size, int error, const struct errmsg *err);
+/* Parameters or a key could not be opened: CTL_CANNOT. Says what to do where there are none; `dir` is that of --params, or NULL. */
+int ctl_fail_params(const struct sector_size *size, const char *dir, int error,
+                    const struct errmsg *err);
 void ctl_say_in_json(void);
 bool ctl_says_json(void);
 

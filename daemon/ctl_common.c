@@ -63,14 +63,17 @@ int ctl_fail_with(int code, int error, const struct errmsg *err)
     return ctl_fail(code, "%s", err->text[0] ? err->text : strerror(-error));
 }
 
-int ctl_fail_params(const struct sector_size *size, int error, const struct errmsg *err)
+int ctl_fail_params(const struct sector_size *size, const char *dir, int error,
+                    const struct errmsg *err)
 {
+    bool named = dir && *dir;
+
     if (error != -ENOENT)
         return ctl_fail_with(CTL_CANNOT, error, err);
     return ctl_fail(CTL_CANNOT,
                     "%s; put the published files there, or make insecure development parameters: "
-                    "proofctl setup %s",
-                    err->text, size->name);
+                    "proofctl setup %s%s%s%s",
+                    err->text, named ? "--params " : "", named ? dir : "", named ? " " : "", size->name);
 }
 
 static int64_t now_ms(void)

@@ -63,7 +63,7 @@ static int open_params(struct proving *p)
         .dir = p->args->params, .workers = p->workers, .progress = ctl_progress};
 
     int ret = srs_open(c1_size(p->c1), &opt, &p->srs, &err);
-    return ret < 0 ? ctl_fail_params(c1_size(p->c1), ret, &err) : CTL_OK;
+    return ret < 0 ? ctl_fail_params(c1_size(p->c1), p->args->params, ret, &err) : CTL_OK;
 }
 
 static int prove_all(struct proving *p)

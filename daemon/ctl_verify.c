@@ -39,7 +39,7 @@ static int check(const struct ctl_args *args, const struct c1 *c1, const uint8_t
 
     int ret = srs_open_vk(c1_size(c1), args->params, &vk, &insecure, &err);
     if (ret < 0)
-        return ctl_fail_params(c1_size(c1), ret, &err);
+        return ctl_fail_params(c1_size(c1), args->params, ret, &err);
     if (len == wanted) {
         ret = partition_verify_all(c1, &vk, bytes, len, &valid, &err);
     } else {

@@ -135,6 +135,14 @@ static int hand_over_socket(const Options &options, std::string *why)
     return 0;
 }
 
+/* The commonest reason why there can be no socket; gRPC keeps it to its own log. */
+static std::string missing_directory(const std::string &socket)
+{
+    const std::string dir = socket.substr(0, socket.rfind('/') + 1);
+
+    return dir.empty() || access(dir.c_str(), F_OK) == 0 ? "" : ": " + dir + ": " + strerror(errno);
+}
+
 static std::unique_ptr<grpc::Server> listen(const Options &options, const std::string &address,
                                             grpc::Service *service, std::string *why)
 {
@@ -159,7 +167,7 @@ static std::unique_ptr<grpc::Server> listen(const Options &options, const std::s
     std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
     umask(mask);
     if (!server || port == 0) {
-        *why = "cannot listen at " + address;
+        *why = "cannot listen at " + address + missing_directory(options_socket(options));
         return nullptr;
     }
     return server;
@@ -280,6 +288,8 @@ int main(int argc, char **argv)
     std::string why, address;
     sigset_t signals;
     errmsg err = {""};
+    uid_t uid;
+    gid_t gid;
 
     ask_for_huge_pages(argv);
     if (options_load(argc, argv, &options, &action, &why) < 0)
@@ -291,6 +301,8 @@ int main(int argc, char **argv)
     if (line_set_level(options.log_level.c_str()) < 0)
         return usage("log_level: not one of off, err, warn, info, debug");
     if (options_address(options, &address, &why) < 0)
+        return usage(why);
+    if (find_owner(options, &uid, &gid, &why) < 0)
         return usage(why);
     if (action == Action::CHECK)
         return fputs(options_print(options).c_str(), stdout) < 0;

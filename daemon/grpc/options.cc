@@ -101,11 +101,16 @@ static int set(Options *options, const option &o, const std::string &text, std::
     }
     if (good)
         return 0;
-    *why = std::string(o.name) + ": '" + text + "' is not a " + o.argument;
+    *why = std::string(o.name) + ": '" + text + "' is ";
     if (o.type == YES_NO)
-        *why = std::string(o.name) + ": neither yes nor no";
-    else if (o.type != TEXT && o.type != MODE)
-        *why += " from " + std::to_string(o.min) + " to " + std::to_string(o.max);
+        *why += "neither yes nor no";
+    else if (o.type == TEXT)
+        *why += "too long";
+    else if (o.type == MODE)
+        *why += "not an octal number from 0 to 777";
+    else
+        *why += "not a number from " + std::to_string(o.min) + " to " + std::to_string(o.max) +
+                (o.type == BYTES ? " (K, M or G may follow)" : "");
     return -EINVAL;
 }
 

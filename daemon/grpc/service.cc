@@ -341,7 +341,7 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
         return Status::OK;
     }
 
-    /* What engines hold they loaded with the first sector of that size; the mount has no way yet to ask them for it. */
+    /* This service does not ask engines for it: writing to the mount's params/SIZE is for the user of proofd and its critical_group. */
     Status PreloadSRS(ServerContext *, const cuzk::v1::PreloadSRSRequest *request,
                       cuzk::v1::PreloadSRSResponse *response) override
     {
@@ -350,7 +350,8 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
 
         if (status.ok() && !held)
             return Status(StatusCode::UNIMPLEMENTED,
-                          "parameters are loaded with the first sector that needs them, and kept");
+                          "parameters are loaded with the first sector that needs them, and kept, "
+                          "or by \"load\" written to params/SIZE of the mount");
         response->set_already_loaded(held);
         return status;
     }
@@ -363,7 +364,8 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
 
         if (status.ok() && held)
             return Status(StatusCode::UNIMPLEMENTED,
-                          "parameters are given up when another size needs the memory");
+                          "parameters are given up when another size needs the memory, or by "
+                          "\"evict\" written to params/SIZE of the mount");
         return status;
     }
 

@@ -30,7 +30,13 @@ starts_not("a certificate without a key", "go together", "--listen", "127.0.0.1:
 starts_not("a relative socket", "begins with /", "--listen", "unix:x")
 starts_not("no address", "neither", "--listen", "nonsense")
 starts_not("too long messages", "max_message", "--max-message", "641M")
+starts_not("no number", "uploads: 'x' is not a number from 1 to 64", "--uploads", "x")
+starts_not("no mode", "socket_mode: '999' is not an octal number", "--socket-mode", "999")
+starts_not("a user who is not there", "there is no user no-such-user", "--socket-owner", "no-such-user")
+starts_not("a group that is not there", "there is no group no-such-group", "--socket-group", "no-such-group")
 starts_not("an unknown option", "unknown option --x", "--x")
+nowhere = subprocess.run([program, "--mount", f.work, "--listen", f"unix:{f.work}/absent/socket"], capture_output=True, text=True, timeout=60)
+expect("a socket in no directory", nowhere.returncode == 1 and "absent/: No such file" in nowhere.stderr, nowhere)
 config = f.work + "/conf"
 with open(config, "w") as out:
     out.write("# for Curio\n[proofd-grpc]\ninsecure = yes\nlisten = 0.0.0.0:9820\nmax_message = 640M\nsocket_mode = 0600\n")

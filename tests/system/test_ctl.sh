@@ -170,9 +170,9 @@ run 2 "submit without a service" "$ctl" submit --mount "$tmp/absent" "$sealed/c1
 # ---- prove: no parameters, then with them ----
 run 2 "prove without parameters" "$ctl" prove --params "$tmp" "$sealed/c1.json" -o "$tmp/p.hex"
 has err "is not in $tmp"
-has err "proofctl setup 2KiB"
+has err "proofctl setup --params $tmp 2KiB"
 run 2 "verify without a key" "$ctl" verify --params "$tmp" "$sealed/c1.json" "$tmp/proof.hex"
-has err "proofctl setup 2KiB"
+has err "proofctl setup --params $tmp 2KiB"
 run 2 "prove what is not there" "$ctl" prove "$tmp/absent" -o "$tmp/p.hex"
 has err "$tmp/absent: cannot open: No such file"
 run 2 "prove into no directory" "$ctl" prove --params "$params" "$sealed/c1.json" -o "$tmp/absent/p.bin"

@@ -284,6 +284,10 @@ START_TEST(config_check_machine__directories_and_programs)
     snprintf(cfg.store, sizeof(cfg.store), "%s/file/b/store", dir);
     refuses(check_machine, "Not a directory");
     snprintf(cfg.store, sizeof(cfg.store), "%s/store", dir);
+    snprintf(cfg.simulate, sizeof(cfg.simulate), "%s/absent", dir);
+    refuses(check_machine, "absent: cannot open: No such file");
+    strcpy(cfg.simulate, file); /* an empty one is good */
+    ck_assert_int_eq(check_machine(), 0);
     strcpy(cfg.engine, file);
     refuses(check_machine, "engine program");
     strcpy(cfg.params, file);
