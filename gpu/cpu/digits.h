@@ -20,7 +20,7 @@
 
 struct digits {
     unsigned bits, windows;
-    unsigned wide;    /* so many, the first, have `bits` bits, others one less; the last: what is left */
+    unsigned wide; /* the first so many have `bits` bits, others one less, the last what is left */
     uint64_t bias[4]; /* half of what it counts to, in each window but the last */
 };
 
