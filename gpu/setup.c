@@ -1,13 +1,15 @@
 /*
  * Everything the files hold is a known scalar times a generator. So the scalars are made first: the circuit's
  * polynomials at tau (qap.h), turned in place into the scalars of ic, l, a and b. Then the sections are
- * written one after another, some ten thousand points at a time: scalars, products, encoding, file. A thread digests and writes
- * what has been encoded while the next points are made. What is in memory is the scalars and two such pieces, never a section.
+ * written one after another, some ten thousand points at a time: scalars, products, encoding, file. What has been encoded is
+ * digested and written while the next points are made (outflow.h). What is in memory is the scalars and a few such pieces, never a
+ * section.
  *
  * The marker is on disk before the parameters get their name, so no crash leaves them without it.
  */
 #include "gpu/setup.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -22,6 +24,7 @@
 #include "gpu/cpu/fixed_base.h"
 #include "gpu/domain.h"
 #include "gpu/newfile.h"
+#include "gpu/outflow.h"
 #include "gpu/point.h"
 #include "gpu/qap.h"
 #include "gpu/secrets.h"
@@ -31,17 +34,12 @@
 #include "numa/circuit/circuit.h"
 #include "numa/memory.h"
 
-#define PIECE ((size_t)65536) /* points: enough for workers to share evenly, 13 MB in G2 */
-#define DEVICE_PIECE ((size_t)1 << 18) /* that a device hands over at a time */
-#define STEP 1024 /* of these, that a worker takes where it has little to do for each */
-
-/* Something that is done beside the rest, once at a time. */
-struct aside {
-    pthread_t thread;
-    bool running;
-    int ret;
-    struct errmsg err;
-};
+/* Points: enough for workers to share evenly, 13 MB in G2. */
+#define PIECE ((size_t)65536)
+/* That a device hands over at a time. */
+#define DEVICE_PIECE ((size_t)1 << 18)
+/* Of these, that a worker takes where it has little to do for each. */
+#define STEP 1024
 
 struct setup {
     const struct sector_size *size;
@@ -51,47 +49,18 @@ struct setup {
     struct vk vk;
     size_t h_len, l_len, a_len, b_len;
     struct fixed_base *g1, *g2;
-    struct newfile file;
-    EVP_MD_CTX *digest; /* over what is written into it */
-    uint8_t file_digest[SRS_DIGEST_BYTES];
+    struct outflow *file;
+    uint8_t file_digest[OUTFLOW_DIGEST_BYTES];
     /* One piece. */
     size_t piece; /* how many points */
     fr_t *scalars;
     void *points;
-    uint8_t *bytes[2]; /* one is written while the other comes to be */
-    unsigned turn;
-    struct aside writing;
-    size_t written; /* bytes of the piece that is written */
 };
 
 static void report(const struct setup *s, const char *stage, uint64_t done, uint64_t total)
 {
     if (s->opt->progress)
         s->opt->progress(s->opt->progress_ctx, stage, done, total);
-}
-
-/* Without threads at once. */
-static void aside_start(struct aside *a, void *(*body)(void *), struct setup *s)
-{
-    sigset_t all, old;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    a->running = pthread_create(&a->thread, NULL, body, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (a->running)
-        pthread_setname_np(a->thread, "setup");
-    else
-        body(s);
-}
-
-/* How it went. */
-static int aside_end(struct aside *a, struct errmsg *err)
-{
-    if (a->running)
-        pthread_join(a->thread, NULL);
-    a->running = false;
-    return a->ret < 0 ? errmsg_set(err, a->ret, "%s", a->err.text) : 0;
 }
 
 /* ------------------------------------------------------------------------------------- scalars */
@@ -199,9 +168,7 @@ static int make_room(struct setup *s, size_t piece, struct errmsg *err)
     s->piece = piece;
     s->scalars = memory_alloc(piece, sizeof(*s->scalars));
     s->points = memory_alloc(piece, sizeof(g2_affine_t));
-    s->bytes[0] = memory_alloc(piece, G2_BYTES);
-    s->bytes[1] = memory_alloc(piece, G2_BYTES);
-    if (!s->scalars || !s->points || !s->bytes[0] || !s->bytes[1])
+    if (!s->scalars || !s->points)
         return errmsg_set(err, -ENOMEM, "setup: no memory for pieces of %zu points", piece);
     return 0;
 }
@@ -320,43 +287,18 @@ static void encode_step(void *ctx, size_t item, unsigned thread)
     }
 }
 
-static int digest_start(struct setup *s, struct errmsg *err)
+/* A few bytes. */
+static int put_bytes(struct setup *s, const void *bytes, size_t len, struct errmsg *err)
 {
-    s->digest = EVP_MD_CTX_new();
-    if (!s->digest || EVP_DigestInit_ex(s->digest, EVP_blake2b512(), NULL) != 1)
-        return errmsg_set(err, -ENOMEM, "setup: cannot start a digest");
+    uint8_t *room;
+    int ret = outflow_room(s->file, &room, err);
+
+    assert(len <= s->piece * G2_BYTES);
+    if (ret < 0)
+        return ret;
+    memcpy(room, bytes, len);
+    outflow_put(s->file, len);
     return 0;
-}
-
-static void digest_end(struct setup *s)
-{
-    uint8_t whole[64];
-
-    EVP_DigestFinal_ex(s->digest, whole, NULL);
-    memcpy(s->file_digest, whole, sizeof(s->file_digest));
-}
-
-static int digest_and_write(struct setup *s, const void *bytes, size_t len, struct errmsg *err)
-{
-    EVP_DigestUpdate(s->digest, bytes, len);
-    return newfile_write(&s->file, bytes, len, err);
-}
-
-/* Behind what is still being written. */
-static int write_bytes(struct setup *s, const void *bytes, size_t len, struct errmsg *err)
-{
-    int ret = aside_end(&s->writing, err);
-
-    return ret < 0 ? ret : digest_and_write(s, bytes, len, err);
-}
-
-/* By the thread that is beside: the piece that was encoded last. */
-static void *write_encoded(void *arg)
-{
-    struct setup *s = arg;
-
-    s->writing.ret = digest_and_write(s, s->bytes[!s->turn], s->written, &s->writing.err);
-    return NULL;
 }
 
 /* Points [first, first + n) of a section come to stand in s->points. */
@@ -377,19 +319,15 @@ static int get_piece(struct setup *s, const struct section *section, size_t firs
 static int write_piece(struct setup *s, const struct section *section, size_t first, size_t n,
                        struct errmsg *err)
 {
-    struct encoding e = {.s = s, .len = n, .g2 = section->g2, .to = s->bytes[s->turn]};
-    size_t point_bytes = section->g2 ? G2_BYTES : G1_BYTES;
+    struct encoding e = {.s = s, .len = n, .g2 = section->g2};
 
     int ret = get_piece(s, section, first, n, err);
+    if (ret == 0)
+        ret = outflow_room(s->file, &e.to, err);
     if (ret < 0)
         return ret;
     workers_run(s->opt->workers, (n + STEP - 1) / STEP, encode_step, &e);
-    ret = aside_end(&s->writing, err); /* of the piece before */
-    if (ret < 0)
-        return ret;
-    s->written = n * point_bytes;
-    s->turn = !s->turn;
-    aside_start(&s->writing, write_encoded, s);
+    outflow_put(s->file, n * (section->g2 ? G2_BYTES : G1_BYTES));
     return 0;
 }
 
@@ -398,7 +336,7 @@ static int write_section(struct setup *s, const struct section *section, struct 
     uint8_t count[4];
 
     store_be32(count, (uint32_t)section->len);
-    int ret = write_bytes(s, count, sizeof(count), err);
+    int ret = put_bytes(s, count, sizeof(count), err);
     for (size_t first = 0; ret == 0 && first < section->len; first += s->piece) {
         size_t n = min_size(s->piece, section->len - first);
         report(s, section->name, first, section->len);
@@ -428,24 +366,17 @@ static int write_params(struct setup *s, const char *path, const uint8_t *key, s
         {"b_g2", true, SRS_B_G2, s->b_len, q ? q->v : NULL},
     };
 
-    int ret = digest_start(s, err);
+    int ret = outflow_open(path, params_bytes(s), s->piece * G2_BYTES, &s->file, err);
     if (ret == 0)
-        ret = newfile_open(&s->file, path, params_bytes(s), err);
-    if (ret == 0)
-        ret = write_bytes(s, key, key_bytes, err);
+        ret = put_bytes(s, key, key_bytes, err);
     for (size_t i = 0; ret == 0 && i < ARRAY_LEN(sections); i++)
         ret = write_section(s, &sections[i], err);
-    if (ret == 0)
-        ret = aside_end(&s->writing, err);
     report(s, "sync", 0, params_bytes(s));
     if (ret == 0)
-        ret = newfile_commit(&s->file, err);
+        ret = outflow_commit(s->file, s->file_digest, err);
     if (ret == 0)
         report(s, "sync", params_bytes(s), params_bytes(s));
-    aside_end(&s->writing, NULL);
-    newfile_close(&s->file);
-    if (ret == 0)
-        digest_end(s);
+    outflow_close(s->file);
     return ret;
 }
 
@@ -576,11 +507,8 @@ static void setup_fini(struct setup *s)
     vk_fini(&s->vk);
     fixed_base_destroy(s->g1);
     fixed_base_destroy(s->g2);
-    EVP_MD_CTX_free(s->digest);
     free(s->scalars);
     free(s->points);
-    free(s->bytes[0]);
-    free(s->bytes[1]);
 }
 
 int setup_run(const struct sector_size *size, const struct setup_options *opt, bool *made,
@@ -590,7 +518,6 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
         .size = size,
         .opt = opt,
         .secrets = secrets_from_labels(),
-        .file = {.fd = -1},
     };
     struct names names;
     int ret;

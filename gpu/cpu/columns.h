@@ -45,8 +45,9 @@ size_t columns_batch(const struct group *group);
 /* Columns [at, at + len) become infinity. */
 void columns_clear(struct columns *c, size_t at, size_t len);
 
-/* Column at + i += what refs[i] names, i < add->len. Meanwhile the memory is asked for the points of `next` (NULL: none), which
- * the caller adds afterwards: it hides the way to memory where they are taken from all over a long array. */
+/* Column at + i += what refs[i] names, i < add->len. Meanwhile the points of `next` (NULL: none) may be read, which are what the
+ * caller adds in the next call and stay as they are until then: it hides the way to memory where they are taken from all over a
+ * long array. */
 void columns_add(struct columns *c, size_t at, const struct addends *add,
                  const struct addends *next);
 

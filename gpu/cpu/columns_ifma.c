@@ -9,6 +9,9 @@
  * multiple of p above all that may be subtracted in the batch.
  *
  * A batch is two passes around one inversion: products of the divisors forward, single inverses and sums backward.
+ *
+ * Points are read once, lane by lane, and taken into vectors: those of the next batch while this one is divided, into the place of
+ * points that have been added. The memory is asked for them a few vectors earlier.
  */
 #include "gpu/cpu/columns_code.h"
 #include "gpu/cpu/features.h"
@@ -29,7 +32,7 @@
  * inversion would be felt less, but pages of 4 KiB, which are what a virtual machine may have, would not fit the TLB. */
 #define BATCH_G1 256
 #define BATCH_G2 128
-#define AHEAD 4
+#define AHEAD 8 /* vectors whose points are on their way into the first-level cache */
 
 /* Factors, modulo p: 2^404 and 2^414 bring x and y back to blst's form; 2^426 makes 2y a divisor, three times that makes x^2
  * the dividend of a tangent. And 2^64 in blst's form: see invert. */
@@ -63,17 +66,29 @@ struct ifma_columns {
     uint32_t *bound; /* of each vector, in p */
     void *scratch;   /* divisors and products */
     struct step steps[BATCH_G1];
+    void *points; /* of a batch, taken in */
+    uint8_t points_live[BATCH_G1];
+    struct addends next; /* whose points came in with the batch before, */
+    base_ref next_refs[BATCH_G1 * LANES];
+    size_t taken; /* so many vectors of them */
 };
 
-/* What is added: points that refs name, or other columns. */
+/* What is added: points that were taken in, or other columns. */
 struct source {
-    const void *bases;
-    const base_ref *refs;
-    base_ref last_refs[LANES]; /* of the last vector, filled up */
     const void *vectors;
     const uint8_t *live;
     size_t len;     /* columns */
     uint32_t bound; /* of what is added */
+};
+
+/* Points that refs name, and where they are taken in. */
+struct intake {
+    const void *bases;
+    const base_ref *refs;
+    base_ref last_refs[LANES]; /* of the last vector, filled up */
+    size_t len;
+    void *vectors;
+    uint8_t *live;
 };
 
 static inline size_t vectors_of(size_t columns)
@@ -81,28 +96,55 @@ static inline size_t vectors_of(size_t columns)
     return (columns + LANES - 1) / LANES;
 }
 
-static inline const base_ref *refs_at(const struct source *s, size_t vector)
+static inline const base_ref *refs_at(const struct intake *in, size_t vector)
 {
-    return LANES * (vector + 1) > s->len ? s->last_refs : s->refs + LANES * vector;
+    return LANES * (vector + 1) > in->len ? in->last_refs : in->refs + LANES * vector;
 }
 
-/* Lanes of a vector that there is something for. */
-static inline __mmask8 lanes_at(const struct source *s, size_t vector)
+/* Of `len` columns, the lanes of a vector that there is something for. */
+static inline __mmask8 lanes_at(size_t len, size_t vector)
 {
-    size_t left = s->len - LANES * vector;
+    size_t left = len - LANES * vector;
 
     return left >= LANES ? 0xff : (__mmask8)((1u << left) - 1);
 }
 
-static struct source source_of_bases(const struct addends *add)
+/* Of the first `most` of what is added. */
+static struct intake intake_of(struct ifma_columns *c, const struct addends *add, size_t most)
 {
-    struct source s = {
-        .bases = add->bases, .refs = add->refs, .len = add->len, .bound = BOUND_OF_BASE};
-    size_t whole = add->len / LANES * LANES;
+    struct intake in = {.bases = add->bases,
+                        .refs = add->refs,
+                        .len = min_size(most, add->len),
+                        .vectors = c->points,
+                        .live = c->points_live};
+    size_t whole = in.len / LANES * LANES;
 
-    for (size_t i = 0; i < LANES; i++)
-        s.last_refs[i] = add->refs[whole + i < add->len ? whole + i : 0];
-    return s;
+    for (size_t i = 0; i < LANES && in.len > 0; i++)
+        in.last_refs[i] = add->refs[whole + i < in.len ? whole + i : 0];
+    return in;
+}
+
+/* Vectors of these addends that came in with the batch before. That is told by the refs themselves: a caller's array may be the same
+ * and say something else. */
+static size_t taken_in(const struct ifma_columns *c, const struct addends *add)
+{
+    const struct addends *next = &c->next;
+
+    if (next->bases != add->bases || next->len != add->len ||
+        memcmp(next->refs, add->refs, add->len * sizeof(*add->refs)) != 0)
+        return 0;
+    return c->taken;
+}
+
+/* Remembers what came in: `vectors` of these. */
+static void remember_taken(struct ifma_columns *c, const struct intake *in, size_t vectors)
+{
+    c->taken = vectors;
+    c->next.len = vectors ? in->len : 0;
+    if (vectors == 0)
+        return;
+    c->next.bases = in->bases;
+    memcpy(c->next_refs, in->refs, in->len * sizeof(*in->refs));
 }
 
 /* The largest bound among some vectors. */
@@ -123,6 +165,7 @@ static void ifma_destroy(struct columns *columns)
     free(c->live);
     free(c->bound);
     free(c->scratch);
+    free(c->points);
     free(c);
 }
 
@@ -134,7 +177,9 @@ static void ifma_clear(struct columns *columns, size_t at, size_t len)
     memset(c->bound + at / LANES, 0, vectors_of(len) * sizeof(*c->bound));
 }
 
-static struct columns *ifma_create(size_t len, size_t vector_bytes, size_t scratch_bytes)
+/* Vectors for `len` columns, and what a batch of some vectors works with. */
+static struct columns *ifma_create(size_t len, size_t batch, size_t vector_bytes,
+                                   size_t division_bytes)
 {
     struct ifma_columns *c = calloc(1, sizeof(*c));
 
@@ -143,8 +188,10 @@ static struct columns *ifma_create(size_t len, size_t vector_bytes, size_t scrat
     c->vectors = aligned_alloc(64, vectors_of(len) * vector_bytes);
     c->live = calloc(vectors_of(len) + 1, sizeof(*c->live));
     c->bound = calloc(vectors_of(len) + 1, sizeof(*c->bound));
-    c->scratch = aligned_alloc(64, scratch_bytes);
-    if (c->vectors && c->live && c->bound && c->scratch)
+    c->scratch = aligned_alloc(64, batch * division_bytes);
+    c->points = aligned_alloc(64, batch * vector_bytes);
+    c->next.refs = c->next_refs;
+    if (c->vectors && c->live && c->bound && c->scratch && c->points)
         return &c->base;
     ifma_destroy(&c->base);
     return NULL;

@@ -31,73 +31,72 @@ struct NAME(batch) {
     struct step *steps;
     struct NAME(division) * divisions;
     struct fp8 offset;
+    const struct intake *next; /* what is taken in meanwhile: vectors [0, taken) */
+    size_t taken;
 };
 
-static inline const POINT_T *NAME(base_at)(const struct source *s, base_ref ref)
+/* Brings the points of some lanes of a vector into the first-level cache. Few at a time: the CPU waits for some dozen lines at
+ * once, and what comes then waits for these. (Inlined by force: to gcc a function that only fetches has no effect, and its calls
+ * go.) */
+static inline __attribute__((always_inline)) void NAME(fetch)(const struct intake *in, size_t k,
+                                                              int lane, int lanes)
 {
-    return (const POINT_T *)s->bases + (ref >> 1);
+    const base_ref *refs = refs_at(in, k);
+
+    for (int l = lane; l < lane + lanes; l++) {
+        const char *p = (const char *)((const POINT_T *)in->bases + (refs[l] >> 1));
+        for (size_t at = 0; at < sizeof(POINT_T); at += 64)
+            __builtin_prefetch(p + at);
+        __builtin_prefetch(p + sizeof(POINT_T) - 1);
+    }
 }
 
-static inline void NAME(load_x)(ELEMENTS_T *out, const struct source *s, size_t k)
+/* Takes vector k in. Hardly any point but infinity has an x whose lowest bits are zero. */
+static inline void NAME(take_in)(const struct intake *in, size_t k)
 {
-    const base_ref *refs = refs_at(s, k);
-    const FIELD_T *x[LANES];
-
-    for (int l = 0; l < LANES; l++)
-        x[l] = &NAME(base_at)(s, refs[l])->x;
-    OP(load)(out, x, X_SHIFT);
-}
-
-/* With its sign. */
-static inline void NAME(load_y)(ELEMENTS_T *out, const struct source *s, size_t k)
-{
-    const base_ref *refs = refs_at(s, k);
-    const FIELD_T *y[LANES];
+    struct NAME(vector) *to = (struct NAME(vector) *)in->vectors + k;
+    const base_ref *refs = refs_at(in, k);
+    const FIELD_T *x[LANES], *y[LANES];
     __m256i signs = _mm256_loadu_si256((const __m256i *)refs);
+    __mmask8 live = lanes_at(in->len, k);
 
-    for (int l = 0; l < LANES; l++)
-        y[l] = &NAME(base_at)(s, refs[l])->y;
-    OP(load)(out, y, Y_SHIFT);
-    OP(negate)(out, _mm256_test_epi32_mask(signs, _mm256_set1_epi32(1)));
-}
-
-static inline void NAME(source_x)(ELEMENTS_T *out, const struct source *s, size_t k, bool bases)
-{
-    if (bases)
-        NAME(load_x)(out, s, k);
-    else
-        *out = ((const struct NAME(vector) *)s->vectors)[k].x;
-}
-
-static inline void NAME(source_y)(ELEMENTS_T *out, const struct source *s, size_t k, bool bases)
-{
-    if (bases)
-        NAME(load_y)(out, s, k);
-    else
-        *out = ((const struct NAME(vector) *)s->vectors)[k].y;
-}
-
-/* Lanes of a vector of the source that are not infinity. Hardly any point but infinity has an x whose lowest bits are zero. */
-static inline __mmask8 NAME(source_live)(const struct source *s, size_t k, const ELEMENTS_T *x,
-                                         bool bases)
-{
-    __mmask8 live = lanes_at(s, k);
-
-    if (!bases)
-        return live & s->live[k];
-    const base_ref *refs = refs_at(s, k);
-    fp8_limb low = *(const fp8_limb *)x;
+    for (int l = 0; l < LANES; l++) {
+        const POINT_T *point = (const POINT_T *)in->bases + (refs[l] >> 1);
+        x[l] = &point->x;
+        y[l] = &point->y;
+    }
+    OP(load)(&to->x, x, X_SHIFT);
+    OP(load)(&to->y, y, Y_SHIFT);
+    OP(negate)(&to->y, _mm256_test_epi32_mask(signs, _mm256_set1_epi32(1)));
+    fp8_limb low = *(const fp8_limb *)&to->x;
     __mmask8 suspects = _mm512_testn_epi64_mask(low, low);
     for (int l = 0; suspects; l++, suspects >>= 1)
-        if (suspects & 1 && NAME(affine_is_infinity)(NAME(base_at)(s, refs[l])))
+        if (suspects & 1 && NAME(affine_is_infinity)((const POINT_T *)in->bases + (refs[l] >> 1)))
             live &= (__mmask8) ~(1u << l);
-    return live;
+    in->live[k] = live;
+}
+
+/* Vectors [first, end) of an intake. */
+static __attribute__((noinline)) void NAME(take_in_all)(const struct intake *in, size_t first,
+                                                        size_t end)
+{
+    for (size_t k = first; k < first + AHEAD && k < end; k++)
+        NAME(fetch)(in, k, 0, LANES);
+    for (size_t k = first; k < end; k++) {
+        if (k + AHEAD < end)
+            NAME(fetch)(in, k + AHEAD, 0, LANES);
+        NAME(take_in)(in, k);
+    }
+}
+
+static inline const struct NAME(vector) * NAME(source_at)(const struct NAME(batch) * b, size_t k)
+{
+    return (const struct NAME(vector) *)b->source->vectors + k;
 }
 
 /* Lanes in which both points have the same x: their divisor becomes 2y, unless they cancel each other. */
 static __attribute__((noinline)) void NAME(same_x)(const struct NAME(batch) * b, size_t k,
-                                                   bool bases, struct step *step,
-                                                   ELEMENTS_T *divisor)
+                                                   struct step *step, ELEMENTS_T *divisor)
 {
     const ELEMENTS_T *y = &b->sums[k].y;
     struct fp8 factor;
@@ -106,8 +105,7 @@ static __attribute__((noinline)) void NAME(same_x)(const struct NAME(batch) * b,
     __mmask8 same = step->add & OP(is_zero)(divisor);
     if (!same)
         return;
-    NAME(source_y)(&sum, b->source, k, bases);
-    OP(add)(&sum, &sum, y);
+    OP(add)(&sum, &NAME(source_at)(b, k)->y, y);
     OP(offset)(&sum, &b->offset);
     OP(carry)(&sum);
     step->cancel = same & OP(is_zero)(&sum);
@@ -119,19 +117,17 @@ static __attribute__((noinline)) void NAME(same_x)(const struct NAME(batch) * b,
 }
 
 /* Finds out what is to be done in each lane, and the divisors: x2 - x1, and 1 where nothing is divided. */
-static inline struct step NAME(start)(const struct NAME(batch) * b, size_t k, bool bases,
-                                      ELEMENTS_T *divisor)
+static inline struct step NAME(start)(const struct NAME(batch) * b, size_t k, ELEMENTS_T *divisor)
 {
     ELEMENTS_T one;
 
-    NAME(source_x)(divisor, b->source, k, bases);
-    __mmask8 live = NAME(source_live)(b->source, k, divisor, bases);
+    __mmask8 live = lanes_at(b->source->len, k) & b->source->live[k];
     struct step step = {.add = live & b->live[k], .take = live & (__mmask8)~b->live[k]};
-    OP(sub)(divisor, divisor, &b->sums[k].x);
+    OP(sub)(divisor, &NAME(source_at)(b, k)->x, &b->sums[k].x);
     OP(offset)(divisor, &b->offset);
     OP(carry)(divisor);
     if (__builtin_expect(OP(maybe_zero)(divisor) & step.add, 0))
-        NAME(same_x)(b, k, bases, &step, divisor);
+        NAME(same_x)(b, k, &step, divisor);
     if (__builtin_expect(step.add != 0xff, 0)) {
         OP(broadcast)(&one, fp8_one);
         OP(select)(divisor, step.add, divisor, &one);
@@ -158,11 +154,9 @@ static __attribute__((noinline)) void NAME(tangent)(const struct NAME(batch) * b
 }
 
 /* y2 - y1, or 3 x^2 for a tangent */
-static inline void NAME(dividend)(const struct NAME(batch) * b, size_t k, bool bases,
-                                  ELEMENTS_T *out)
+static inline void NAME(dividend)(const struct NAME(batch) * b, size_t k, ELEMENTS_T *out)
 {
-    NAME(source_y)(out, b->source, k, bases);
-    OP(sub)(out, out, &b->sums[k].y);
+    OP(sub)(out, &NAME(source_at)(b, k)->y, &b->sums[k].y);
     OP(offset)(out, &b->offset);
     OP(carry)(out);
     if (__builtin_expect(b->steps[k].tangent, 0))
@@ -170,14 +164,12 @@ static inline void NAME(dividend)(const struct NAME(batch) * b, size_t k, bool b
 }
 
 /* x1 + x2, loose; of a chord x2 is x1 and the divisor, less the offset. */
-static inline void NAME(sum_of_x)(const struct NAME(batch) * b, size_t k, bool bases,
-                                  ELEMENTS_T *out)
+static inline void NAME(sum_of_x)(const struct NAME(batch) * b, size_t k, ELEMENTS_T *out)
 {
     const ELEMENTS_T *x = &b->sums[k].x;
 
     if (__builtin_expect(b->steps[k].tangent, 0)) {
-        NAME(source_x)(out, b->source, k, bases);
-        OP(add)(out, out, x);
+        OP(add)(out, &NAME(source_at)(b, k)->x, x);
         return;
     }
     OP(add)(out, x, x);
@@ -186,13 +178,13 @@ static inline void NAME(sum_of_x)(const struct NAME(batch) * b, size_t k, bool b
 }
 
 /* x of the third intersection: slope^2 - x1 - x2 */
-static inline void NAME(third_x)(const struct NAME(batch) * b, size_t k, bool bases,
-                                 const ELEMENTS_T *slope, ELEMENTS_T *out)
+static inline void NAME(third_x)(const struct NAME(batch) * b, size_t k, const ELEMENTS_T *slope,
+                                 ELEMENTS_T *out)
 {
     ELEMENTS_T t;
 
     OP(sqr_loose)(out, slope);
-    NAME(sum_of_x)(b, k, bases, &t);
+    NAME(sum_of_x)(b, k, &t);
     OP(sub)(out, out, &t);
     OP(carry)(out);
 }
@@ -223,12 +215,10 @@ static inline void NAME(keep)(const struct NAME(batch) * b, size_t k, struct NAM
 }
 
 /* Lanes that were infinity become what is added. */
-static inline void NAME(take)(const struct NAME(batch) * b, size_t k, bool bases)
+static inline void NAME(take)(const struct NAME(batch) * b, size_t k)
 {
-    struct NAME(vector) *sum = &b->sums[k], p;
+    struct NAME(vector) *sum = &b->sums[k], p = *NAME(source_at)(b, k);
 
-    NAME(source_x)(&p.x, b->source, k, bases);
-    NAME(source_y)(&p.y, b->source, k, bases);
     OP(carry)(&p.y);
     OP(select)(&sum->x, b->steps[k].take, &p.x, &sum->x);
     OP(select)(&sum->y, b->steps[k].take, &p.y, &sum->y);
@@ -277,130 +267,89 @@ static void NAME(invert_two)(ELEMENTS_T x[2])
     x[1] = both;
 }
 
-/* Brings coordinates that have their turn soon into the first-level cache: x where `offset` is 0, y where it is that of y, of
- * some lanes. Few at a time: the CPU waits for some dozen lines at once, and what comes then waits for these. (Inlined by
- * force: to gcc a function that only fetches has no effect, and its calls go.) */
-static inline __attribute__((always_inline)) void NAME(fetch)(const struct source *s, size_t k,
-                                                              size_t offset, int lane, int lanes)
-{
-    const base_ref *refs = refs_at(s, k);
-
-    for (int l = lane; l < lane + lanes; l++) {
-        const char *p = (const char *)NAME(base_at)(s, refs[l]) + offset;
-        for (size_t at = 0; at < sizeof(FIELD_T); at += 64)
-            __builtin_prefetch(p + at);
-        __builtin_prefetch(p + sizeof(FIELD_T) - 1);
-    }
-}
-
-/* Brings points that the next batch adds into the second-level cache. */
-static inline __attribute__((always_inline)) void NAME(fetch_ahead)(const struct addends *next,
-                                                                    size_t k, int lane, int lanes)
-{
-    if (!next || LANES * (k + 1) > next->len)
-        return;
-    for (int l = lane; l < lane + lanes; l++) {
-        base_ref ref = next->refs[LANES * k + (size_t)l];
-        const char *p = (const char *)((const POINT_T *)next->bases + (ref >> 1));
-        for (size_t at = 0; at < sizeof(POINT_T); at += 64)
-            __builtin_prefetch(p + at, 0, 2);
-    }
-}
-
 /* Products of the divisors, of vectors with even and with odd numbers, each before[k] without that of vector k: two that do not
  * wait for each other. Whether any lane divides. */
-static inline bool NAME(multiply_up)(const struct NAME(batch) * b, bool bases,
-                                     ELEMENTS_T product[2])
+static inline bool NAME(multiply_up)(const struct NAME(batch) * b, ELEMENTS_T product[2])
 {
-    size_t vectors = vectors_of(b->source->len);
+    const size_t vectors = vectors_of(b->source->len);
     uint8_t add = 0;
 
     OP(broadcast)(&product[0], fp8_one);
     product[1] = product[0];
-    b->steps[0] = NAME(start)(b, 0, bases, &b->divisions[0].divisor);
+    b->steps[0] = NAME(start)(b, 0, &b->divisions[0].divisor);
     for (size_t k = 0; k < vectors; k++) {
         struct NAME(division) *d = &b->divisions[k];
-        bool fetch = bases && k + AHEAD < vectors;
 
-        if (fetch)
-            NAME(fetch)(b->source, k + AHEAD, 0, 0, 4);
+        if (k + AHEAD >= vectors && k < b->taken)
+            NAME(fetch)(b->next, k, 0, LANES);
         if (k + 1 < vectors)
-            b->steps[k + 1] = NAME(start)(b, k + 1, bases, &d[1].divisor);
+            b->steps[k + 1] = NAME(start)(b, k + 1, &d[1].divisor);
         add |= b->steps[k].add;
         d->before = product[k % 2];
         OP(mul)(&product[k % 2], &product[k % 2], &d->divisor);
-        if (fetch)
-            NAME(fetch)(b->source, k + AHEAD, 0, 4, 4);
     }
     return add;
 }
 
 /* The sums, from the last vector to the first. Products that wait for each other do not follow one another: between those of
- * one vector, the inverse of the next is made. */
-static inline void NAME(divide_down)(const struct NAME(batch) * b, const struct addends *next,
-                                     bool bases, ELEMENTS_T product[2])
+ * one vector, the inverse of the next is made. What is added next comes in meanwhile, to where this vector's points were. */
+static inline void NAME(divide_down)(const struct NAME(batch) * b, ELEMENTS_T product[2])
 {
-    const size_t y = offsetof(POINT_T, y);
     size_t k = vectors_of(b->source->len) - 1;
     ELEMENTS_T inverse, slope, dividend;
     struct NAME(vector) sum;
 
     OP(mul)(&inverse, &product[k % 2], &b->divisions[k].before);
     OP(mul)(&product[k % 2], &product[k % 2], &b->divisions[k].divisor);
-    NAME(dividend)(b, k, bases, &dividend);
+    NAME(dividend)(b, k, &dividend);
     for (;; k--) {
-        bool fetch = bases && k >= AHEAD;
+        bool fetch = k >= AHEAD && k - AHEAD < b->taken;
 
-        NAME(fetch_ahead)(next, k, 0, 2);
         if (fetch)
-            NAME(fetch)(b->source, k - AHEAD, y, 0, 4);
+            NAME(fetch)(b->next, k - AHEAD, 0, 2);
         OP(mul)(&slope, &dividend, &inverse);
         if (k > 0) {
-            NAME(dividend)(b, k - 1, bases, &dividend);
+            NAME(dividend)(b, k - 1, &dividend);
             OP(mul)(&inverse, &product[(k - 1) % 2], &b->divisions[k - 1].before);
         }
-        NAME(fetch_ahead)(next, k, 2, 2);
-        NAME(third_x)(b, k, bases, &slope, &sum.x);
+        if (fetch)
+            NAME(fetch)(b->next, k - AHEAD, 2, 2);
+        NAME(third_x)(b, k, &slope, &sum.x);
         if (k > 0)
             OP(mul)(&product[(k - 1) % 2], &product[(k - 1) % 2], &b->divisions[k - 1].divisor);
-        NAME(fetch_ahead)(next, k, 4, 2);
         if (fetch)
-            NAME(fetch)(b->source, k - AHEAD, y, 4, 4);
+            NAME(fetch)(b->next, k - AHEAD, 4, 2);
         NAME(third_y)(b, k, &slope, &sum.x, &sum.y);
         NAME(keep)(b, k, &sum);
-        NAME(fetch_ahead)(next, k, 6, 2);
+        if (__builtin_expect(b->steps[k].take, 0))
+            NAME(take)(b, k);
+        if (fetch)
+            NAME(fetch)(b->next, k - AHEAD, 6, 2);
+        if (k < b->taken)
+            NAME(take_in)(b->next, k);
         if (k == 0)
             break;
     }
 }
 
-static inline __attribute__((always_inline)) void
-NAME(add_batch)(const struct NAME(batch) * b, const struct addends *next, bool bases)
+static __attribute__((noinline)) void NAME(add_batch)(const struct NAME(batch) * b)
 {
     size_t vectors = vectors_of(b->source->len);
     ELEMENTS_T product[2];
 
-    if (NAME(multiply_up)(b, bases, product)) {
+    if (NAME(multiply_up)(b, product)) {
         NAME(invert_two)(product);
-        NAME(divide_down)(b, next, bases, product);
+        NAME(divide_down)(b, product);
+    } else {
+        for (size_t k = 0; k < vectors; k++)
+            if (b->steps[k].take)
+                NAME(take)(b, k);
+        NAME(take_in_all)(b->next, 0, b->taken);
     }
     for (size_t k = 0; k < vectors; k++) {
-        if (b->steps[k].take)
-            NAME(take)(b, k, bases);
         b->live[k] = (uint8_t)((b->live[k] | b->steps[k].take) & ~b->steps[k].cancel);
         b->bound[k] += b->source->bound + 3;
     }
-}
-
-static __attribute__((noinline)) void NAME(add_batch_of_bases)(const struct NAME(batch) * b,
-                                                               const struct addends *next)
-{
-    NAME(add_batch)(b, next, true);
-}
-
-static __attribute__((noinline)) void NAME(add_batch_of_columns)(const struct NAME(batch) * b)
-{
-    NAME(add_batch)(b, NULL, false);
 }
 
 /* Brings coordinates below 2 p. */
@@ -450,19 +399,35 @@ static void NAME(batch_init)(struct NAME(batch) * b, struct ifma_columns *c, siz
     fp8_multiple_of_p(&b->offset, 2 * bound + source->bound + 8);
 }
 
+/* A batch of points: what has not been taken in meanwhile is now. */
+static void NAME(add_points)(struct ifma_columns *c, size_t vector, const struct addends *add,
+                             const struct addends *next)
+{
+    const size_t vectors = vectors_of(add->len);
+    const struct source source = {
+        .vectors = c->points, .live = c->points_live, .len = add->len, .bound = BOUND_OF_BASE};
+    const struct addends nothing = {.len = 0};
+    const struct intake now = intake_of(c, add, BATCH * LANES),
+                        then = intake_of(c, next ? next : &nothing, BATCH * LANES);
+    struct NAME(batch) b;
+
+    NAME(take_in_all)(&now, taken_in(c, add), vectors);
+    NAME(batch_init)(&b, c, vector, &source);
+    b.next = &then;
+    b.taken = min_size(vectors, vectors_of(then.len));
+    NAME(add_batch)(&b);
+    remember_taken(c, &then, b.taken);
+}
+
 static void NAME(add)(struct columns *columns, size_t at, const struct addends *add,
                       const struct addends *next)
 {
-    struct ifma_columns *c = (struct ifma_columns *)columns;
-    struct NAME(batch) b;
-
     for (size_t first = 0; first < add->len; first += BATCH * LANES) {
         size_t len = min_size(BATCH * LANES, add->len - first);
         struct addends piece = {add->bases, add->refs + first, len};
         struct addends rest = {add->bases, piece.refs + len, add->len - first - len};
-        struct source source = source_of_bases(&piece);
-        NAME(batch_init)(&b, c, (at + first) / LANES, &source);
-        NAME(add_batch_of_bases)(&b, rest.len ? &rest : next);
+        NAME(add_points)
+        ((struct ifma_columns *)columns, (at + first) / LANES, &piece, rest.len ? &rest : next);
     }
 }
 
@@ -478,7 +443,7 @@ static void NAME(add_columns)(struct columns *columns, size_t to, size_t from, s
                                 .len = min_size(BATCH * LANES, len - first)};
         source.bound = NAME(settle)(c, vector, vectors_of(source.len));
         NAME(batch_init)(&b, c, (to + first) / LANES, &source);
-        NAME(add_batch_of_columns)(&b);
+        NAME(add_batch)(&b);
     }
 }
 
@@ -524,7 +489,7 @@ static void NAME(store)(struct columns *columns, size_t at, size_t len, void *ou
 static struct columns *NAME(create)(const struct group *group, size_t len)
 {
     (void)group;
-    return ifma_create(len, sizeof(struct NAME(vector)), BATCH * sizeof(struct NAME(division)));
+    return ifma_create(len, BATCH, sizeof(struct NAME(vector)), sizeof(struct NAME(division)));
 }
 
 static const struct columns_code NAME(code) = {

@@ -20,7 +20,8 @@
 
 struct digits {
     unsigned bits, windows;
-    uint64_t bias[4]; /* 2^(bits-1) in each window but the last */
+    unsigned wide; /* the first so many have `bits` bits, others one less, the last what is left */
+    uint64_t bias[4]; /* half of what it counts to, in each window but the last */
 };
 
 /* A scalar ready to be read: |k| + bias, and the sign in the highest bit. */
@@ -28,13 +29,40 @@ struct recoded {
     uint64_t l[4];
 };
 
+/* Where a window begins. */
+static inline unsigned digits_at(const struct digits *d, unsigned window)
+{
+    return d->bits * window - (window > d->wide ? window - d->wide : 0);
+}
+
+static inline void digits_bias(struct digits *d)
+{
+    for (unsigned i = 0; i + 1 < d->windows; i++) {
+        unsigned at = digits_at(d, i + 1) - 1;
+        d->bias[at / 64] |= (uint64_t)1 << at % 64;
+    }
+}
+
+/* Windows of `bits` bits, the last one of what is left. */
 static inline void digits_init(struct digits *d, unsigned bits)
 {
     *d = (struct digits){.bits = bits, .windows = (255 + bits - 1) / bits};
-    for (unsigned i = 0; i + 1 < d->windows; i++) {
-        unsigned at = bits * i + bits - 1;
-        d->bias[at / 64] |= (uint64_t)1 << at % 64;
-    }
+    d->wide = d->windows;
+    digits_bias(d);
+}
+
+/* So many windows, of nearly the same length. */
+static inline void digits_init_even(struct digits *d, unsigned windows)
+{
+    *d = (struct digits){.bits = (255 + windows - 1) / windows, .windows = windows};
+    d->wide = windows - (d->bits * windows - 255);
+    digits_bias(d);
+}
+
+/* Digits of a window are at most 2^this in size. */
+static inline unsigned digits_log2_max(const struct digits *d, unsigned window)
+{
+    return d->bits - 1 - (window >= d->wide);
 }
 
 /* Adds the bias to a canonical value that is at most (r - 1) / 2, and notes the sign. */
@@ -79,16 +107,16 @@ static inline bool digits_negative(const struct recoded *s)
 /* Digit `window` of |k|; its sign is to be turned where digits_negative. */
 static inline int32_t digits_get(const struct digits *d, const struct recoded *s, unsigned window)
 {
-    unsigned at = d->bits * window, word = at / 64, shift = at % 64;
+    unsigned at = digits_at(d, window), word = at / 64, shift = at % 64;
     bool last = window + 1 == d->windows;
-    unsigned width = last ? 255 - at : d->bits;
+    unsigned width = (last ? 255 : digits_at(d, window + 1)) - at;
     uint64_t v = s->l[word] >> shift;
 
     if (shift && word < 3)
         v |= s->l[word + 1] << (64 - shift);
     /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no digit has 64 bits */
     v &= ((uint64_t)1 << width) - 1;
-    return (int32_t)v - (last ? 0 : (int32_t)1 << (d->bits - 1));
+    return (int32_t)v - (last ? 0 : (int32_t)1 << (width - 1));
 }
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "gpu/cpu/bucket_sum.h"
 #include "gpu/cpu/digits.h"
+#include "gpu/cpu/digits_pick.h"
 #include "numa/circuit/circuit.h"
 
 #define CHUNK 16384 /* scalars that are classified at a time */
@@ -27,6 +28,7 @@
 #define STRETCH ((size_t)1 << 19)
 
 #define RANGES_A_THREAD 4 /* at least */
+#define PICKED 2048       /* digits that are looked through at a time */
 #define PART_LOG2_MIN 6   /* buckets of the smallest parts */
 /* Sums that go together are of lists of like length, so it takes more lists than one batch to choose from. */
 #define BATCHES_A_PART 4
@@ -78,11 +80,16 @@ struct msm {
     int32_t *wide_digits; /* of window w from w * wide_len on */
     uint32_t *wide_index;
     struct digits digits;
-    unsigned log2_part;   /* buckets to a part */
-    size_t parts;         /* of a window */
-    struct range *ranges; /* in the order of the windows */
-    size_t ranges_len, range_parts;
+    unsigned log2_part;             /* buckets to a part */
+    size_t parts;                   /* of the widest windows */
+    struct range *ranges;           /* in the order of the windows */
+    size_t ranges_len, range_parts; /* range_parts: of the longest range */
 };
+
+static unsigned windows_of(unsigned bits)
+{
+    return (255 + bits - 1) / bits;
+}
 
 unsigned msm_window_bits(size_t len)
 {
@@ -90,7 +97,7 @@ unsigned msm_window_bits(size_t len)
     uint64_t best_cost = UINT64_MAX;
 
     for (unsigned bits = DIGITS_BITS_MIN; bits <= 20; bits++) {
-        uint64_t windows = (255 + bits - 1) / bits;
+        uint64_t windows = windows_of(bits);
         uint64_t cost = windows * (len + ((uint64_t)2 << (bits - 1)));
         if (cost < best_cost) {
             best_cost = cost;
@@ -233,20 +240,24 @@ static void range_part(const struct msm *m, const struct range *range, size_t st
         counts_at(m, m->sorters[0].part_counts, stretch, range->window) + range->first;
     const int32_t *digits = m->wide_digits + range->window * m->wide_len;
     const size_t end = min_size(m->wide_len, (stretch + 1) * STRETCH);
-    uint16_t mask = (uint16_t)((1u << m->log2_part) - 1);
+    const uint32_t first = (uint32_t)(range->first << m->log2_part),
+                   buckets = (uint32_t)(range->parts << m->log2_part),
+                   mask = (1u << m->log2_part) - 1;
+    uint16_t picked[PICKED + DIGITS_PICK_SPARE];
 
     /* part_start[p + 1] is where part p begins and moves on to its end, the beginning of the next. */
     s->part_start[0] = s->part_start[1] = 0;
     for (size_t p = 1; p < range->parts; p++)
         s->part_start[p + 1] = s->part_start[p] + counts[p - 1];
-    for (size_t i = stretch * STRETCH; i < end; i++) {
-        size_t bucket = (size_t)abs(digits[i]) - 1; /* of zero: no bucket */
-        size_t part = (bucket >> m->log2_part) - range->first;
-        if (part >= range->parts)
-            continue;
-        size_t at = s->part_start[part + 1]++;
-        s->parted[at] = base_ref_make(m->wide_index[i], digits[i] < 0);
-        s->bucket[at] = (uint16_t)bucket & mask;
+    for (size_t i = stretch * STRETCH; i < end; i += PICKED) {
+        const size_t n = digits_pick(digits + i, min_size(PICKED, end - i), first, buckets, picked);
+        for (size_t k = 0; k < n; k++) {
+            const int32_t digit = digits[i + picked[k]];
+            const uint32_t bucket = (uint32_t)abs(digit) - 1 - first;
+            const size_t at = s->part_start[(bucket >> m->log2_part) + 1]++;
+            s->parted[at] = base_ref_make(m->wide_index[i + picked[k]], digit < 0);
+            s->bucket[at] = (uint16_t)(bucket & mask);
+        }
     }
 }
 
@@ -314,28 +325,32 @@ static size_t ranges_wanted(const struct msm *m)
 static void parts_init(struct msm *m)
 {
     size_t wanted = ranges_wanted(m), batch = columns_batch(m->group);
+    unsigned narrowest = digits_log2_max(&m->digits, m->digits.windows - 1);
 
-    m->log2_part = m->digits.bits - 1;
-    while (m->log2_part > PART_LOG2_MIN &&
-           ((size_t)1 << m->log2_part > BATCHES_A_PART * batch ||
-            (size_t)1 << (m->digits.bits - 1 - m->log2_part) < wanted))
+    m->log2_part = narrowest;
+    while (m->log2_part > PART_LOG2_MIN && ((size_t)1 << m->log2_part > BATCHES_A_PART * batch ||
+                                            (size_t)1 << (narrowest - m->log2_part) < wanted))
         m->log2_part--;
     m->parts = (size_t)1 << (m->digits.bits - 1 - m->log2_part);
 }
 
 static int ranges_init(struct msm *m)
 {
-    size_t a_window = min_size(m->parts, ranges_wanted(m)), length = m->parts / a_window;
+    const size_t wanted = ranges_wanted(m);
 
-    m->ranges_len = a_window * m->digits.windows;
-    m->range_parts = length;
+    m->ranges_len = m->range_parts = 0;
     /* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): there is a window */
-    m->ranges = malloc(m->ranges_len * sizeof(*m->ranges));
+    m->ranges = malloc(wanted * m->digits.windows * sizeof(*m->ranges));
     if (!m->ranges)
         return -ENOMEM;
-    for (size_t r = 0; r < m->ranges_len; r++)
-        m->ranges[r] = (struct range){
-            .window = (unsigned)(r / a_window), .first = r % a_window * length, .parts = length};
+    for (unsigned w = 0; w < m->digits.windows; w++) {
+        const size_t parts = (size_t)1 << (digits_log2_max(&m->digits, w) - m->log2_part),
+                     a_window = min_size(parts, wanted), length = parts / a_window;
+        for (size_t r = 0; r < a_window; r++)
+            m->ranges[m->ranges_len++] =
+                (struct range){.window = w, .first = r * length, .parts = length};
+        m->range_parts = length > m->range_parts ? length : m->range_parts;
+    }
     return 0;
 }
 
@@ -365,7 +380,7 @@ static int sorter_alloc(const struct msm *m, struct sorter *s)
 
 static int slab_alloc(struct msm *m)
 {
-    digits_init(&m->digits, msm_window_bits(m->wide_len));
+    digits_init_even(&m->digits, windows_of(msm_window_bits(m->wide_len)));
     parts_init(m);
     m->wide_digits =
         arena_carve(m->scratch, m->digits.windows * m->wide_len * sizeof(*m->wide_digits));
@@ -381,8 +396,8 @@ size_t msm_scratch_bytes(const struct group *group, size_t len, unsigned threads
 {
     size_t slab = min_size(len, SLAB_MAX);
     unsigned bits = msm_window_bits(slab);
-    size_t buckets = (size_t)1 << (bits - 1), parts = buckets >> PART_LOG2_MIN;
-    size_t windows = (255 + bits - 1) / bits, stretch = min_size(slab, STRETCH);
+    size_t buckets = (size_t)1 << (bits - 1), parts = (buckets >> PART_LOG2_MIN) + 2;
+    size_t windows = windows_of(bits), stretch = min_size(slab, STRETCH);
     size_t sorter =
         2 * arena_carved_bytes(stretch * sizeof(base_ref)) +
         arena_carved_bytes(stretch * sizeof(uint16_t)) +
@@ -404,7 +419,9 @@ static void windows_join(const struct msm *m, union point *out)
     unsigned window = m->digits.windows - 1;
 
     for (size_t r = m->ranges_len; r-- > 0;) {
-        for (unsigned i = 0; m->ranges[r].window < window && i < m->digits.bits; i++)
+        for (unsigned at = digits_at(&m->digits, window),
+                      to = digits_at(&m->digits, m->ranges[r].window);
+             at > to; at--)
             g->twice(&sum);
         window = m->ranges[r].window;
         g->add(&sum, &m->ranges[r].sum);

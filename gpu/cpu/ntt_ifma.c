@@ -1,7 +1,7 @@
 /*
  * The two phases of ntt.c with the columns of a block in the lanes of a vector: all lanes take the same factor. A block of
- * 2^11 rows is 640 KiB and stays in the second-level cache; levels go through it in pairs, the first ones a part at a time
- * that the first-level cache holds.
+ * 2^11 rows is 640 KiB and stays in the second-level cache, longer ones do not; levels go through it in pairs, the first ones a
+ * part at a time that the first-level cache holds, the next ones a part that the second-level cache holds.
  *
  * Between the phases, a group of columns lies as phase one has it: for each k1 four vectors, the words of eight elements, not
  * canonical but below 2^256. Phase two reads tiles of eight k1, 2 KiB in one piece, and transposes them.
@@ -18,7 +18,9 @@
 #define LANES NTT_LANES_IFMA
 /* Rows of a column lie a page or more apart: no hardware prefetcher sees them coming. */
 #define PREFETCH_ROWS 8
-#define PART 128 /* vectors of a block that are 40 KiB together */
+/* Vectors of a block that the caches hold: 40 KiB of the first level's, 320 KiB of the second's. */
+#define PART_FIRST 128
+#define PART_SECOND 1024
 
 /* A group of columns between the phases, for one k1. */
 struct between {
@@ -95,21 +97,35 @@ static void levels(struct fr8 *x, size_t len, const struct factors *f, size_t ha
                 two_levels(x + start, f->wide.ifma, half, j);
 }
 
+/* The largest part of a block that `most` vectors hold, after a number of pairs of levels above `half`. */
+static size_t part_of(size_t len, size_t half, size_t most)
+{
+    while (half < len && 4 * half <= most)
+        half *= 4;
+    return half;
+}
+
+/* The levels inside a part that the first-level cache holds. */
+static void part_transform(struct fr8 *x, size_t len, const struct factors *f, size_t half)
+{
+    if (half == 2 && f->plain)
+        level_of_ones(x, len);
+    else if (half == 2)
+        level(x, len, f, 1);
+    levels(x, len, f, half, len);
+}
+
 static void block_transform(struct fr8 *x, const struct factors *f)
 {
-    size_t len = (size_t)1 << f->log2_len, half = f->log2_len % 2 ? 2 : 1;
-    size_t part = half;
+    const size_t len = (size_t)1 << f->log2_len, half = f->log2_len % 2 ? 2 : 1;
+    const size_t first = part_of(len, half, PART_FIRST), second = part_of(len, half, PART_SECOND);
 
-    while (part < len && 4 * part <= PART)
-        part *= 4;
-    for (size_t start = 0; start < len; start += part) {
-        if (half == 2 && f->plain)
-            level_of_ones(x + start, part);
-        else if (half == 2)
-            level(x + start, part, f, 1);
-        levels(x + start, part, f, half, part);
+    for (size_t outer = 0; outer < len; outer += second) {
+        for (size_t start = outer; start < outer + second; start += first)
+            part_transform(x + start, first, f, half);
+        levels(x + outer, second, f, first, second);
     }
-    levels(x, len, f, part, len);
+    levels(x, len, f, second, len);
 }
 
 /* Eight columns from `column` on of a matrix of `width` columns, in bit-reversed order. */

@@ -34,35 +34,45 @@ static size_t edge_scalars(fr_t *out, size_t len, struct random *rng)
     return n;
 }
 
+static void check_digits(const struct digits *d, const fr_t *scalar)
+{
+    struct recoded rec;
+    uint64_t magnitude[4];
+    bool negative;
+    fr_t sum = {0};
+    unsigned end = 255;
+
+    digits_magnitude(magnitude, &negative, scalar);
+    digits_recode(d, &rec, magnitude, negative);
+    for (unsigned w = d->windows; w-- > 0; end = digits_at(d, w)) {
+        int32_t digit = digits_get(d, &rec, w);
+        fr_t value = fr_from_u64((uint64_t)abs(digit));
+        ck_assert_int_le(abs(digit), 1 << digits_log2_max(d, w));
+        if (digit < 0)
+            fr_neg(&value, &value);
+        for (unsigned i = digits_at(d, w); w + 1 < d->windows && i < end; i++)
+            fr_add(&sum, &sum, &sum);
+        fr_add(&sum, &sum, &value);
+    }
+    if (digits_negative(&rec))
+        fr_neg(&sum, &sum);
+    ck_assert(fr_equal(&sum, scalar));
+}
+
 START_TEST(digits__add_up_to_the_scalar)
 {
     struct random rng = {SEED};
     fr_t scalars[400];
+    struct digits d, even;
 
     printf("seed %llx\n", (unsigned long long)SEED);
     edge_scalars(scalars, ARRAY_LEN(scalars), &rng);
-    struct digits d;
     digits_init(&d, (unsigned)_i);
+    digits_init_even(&even, d.windows);
+    ck_assert_uint_le(even.bits, d.bits);
     for (size_t i = 0; i < ARRAY_LEN(scalars); i++) {
-        struct recoded rec;
-        uint64_t magnitude[4];
-        bool negative;
-
-        digits_magnitude(magnitude, &negative, &scalars[i]);
-        digits_recode(&d, &rec, magnitude, negative);
-        fr_t sum = {0}, base = fr_from_u64((uint64_t)1 << d.bits);
-        for (unsigned w = d.windows; w-- > 0;) {
-            int32_t digit = digits_get(&d, &rec, w);
-            fr_t value = fr_from_u64((uint64_t)abs(digit));
-            ck_assert_int_le(abs(digit), 1 << (d.bits - 1));
-            if (digit < 0)
-                fr_neg(&value, &value);
-            fr_mul(&sum, &sum, &base);
-            fr_add(&sum, &sum, &value);
-        }
-        if (digits_negative(&rec))
-            fr_neg(&sum, &sum);
-        ck_assert(fr_equal(&sum, &scalars[i]));
+        check_digits(&d, &scalars[i]);
+        check_digits(&even, &scalars[i]);
     }
 }
 END_TEST

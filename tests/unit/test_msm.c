@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "gpu/cpu/bucket_sum.h"
+#include "gpu/cpu/digits_pick.h"
 #include "gpu/cpu/features.h"
 #include "gpu/cpu/fixed_base.h"
 #include "numa/circuit/circuit.h"
@@ -179,6 +180,31 @@ static bool use(int code)
     cpu_use_at_most((enum cpu_code)code);
     return cpu_has((enum cpu_code)code);
 }
+
+START_TEST(digits_pick__finds_what_is_in_a_range)
+{
+    enum { LEN = 1003 };
+    struct random rng = {SEED};
+    int32_t digits[LEN];
+    uint16_t got[LEN + DIGITS_PICK_SPARE];
+
+    if (!use(_i))
+        return;
+    for (uint32_t first = 0; first < 64; first += 16)
+        for (size_t len = 0; len <= LEN; len += len < 40 ? 1 : 107) {
+            size_t n = 0;
+            for (size_t i = 0; i < len; i++)
+                digits[i] = (int32_t)(random_u64(&rng) % 129) - 64;
+            const size_t found = digits_pick(digits, len, first, 16, got);
+            for (size_t i = 0; i < len; i++) {
+                const uint32_t d = (uint32_t)abs(digits[i]);
+                if (d > first && d <= first + 16)
+                    ck_assert_uint_eq(got[n++], i);
+            }
+            ck_assert_uint_eq(found, n);
+        }
+}
+END_TEST
 
 /* Every shape, on one to four threads, at lengths around those where something changes; with every kind of code, those that
  * are not the fastest at fewer lengths. */
@@ -509,6 +535,7 @@ int main(void)
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, msm__equals_the_sum_of_logarithms, 0, SHAPES * CPU_CODES);
     tcase_add_test(tc, msm__of_several_stretches);
+    tcase_add_loop_test(tc, digits_pick__finds_what_is_in_a_range, 0, CPU_CODES);
     tcase_add_loop_test(tc, msm__equal_bases, 0, 2 * CPU_CODES);
     tcase_add_test(tc, msm__equals_the_naive_backend);
     tcase_add_test(tc, msm__of_a_witness_in_compact_form);

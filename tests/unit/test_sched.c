@@ -31,6 +31,7 @@ static struct {
     uint32_t holds;
     unsigned percent; /* the last */
     enum job_priority priority;
+    bool hurry; /* the job becomes urgent when a partition has just been taken */
     size_t len;
     int code;
     char text[512];
@@ -53,6 +54,8 @@ int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
                                            .own = table.priority,
                                            .size = &sector_sizes[k % 2],
                                            .c1_fd = memfd_create("c1", MFD_CLOEXEC)};
+            if (table.hurry)
+                table.priority = JOB_HIGH;
             ret = 0;
         }
     pthread_mutex_unlock(&table.lock);
@@ -667,6 +670,18 @@ START_TEST(sched__tells_of_a_new_priority)
 }
 END_TEST
 
+/* What changed between the taking and the giving is news to the engine. */
+START_TEST(sched__tells_of_a_priority_that_changed_while_it_gave)
+{
+    table.hurry = true;
+    begin("hold", 1, 0);
+    wait_until(one_taken);
+    sched_wake(sched); /* as after every change */
+    wait_until(all_done);
+    end();
+}
+END_TEST
+
 START_TEST(sched__a_partition_that_cannot_be_proved_fails_at_once)
 {
     begin("fail", 1, 0);
@@ -825,9 +840,10 @@ START_TEST(sched__a_missing_engine_program_is_reported)
 
     strcpy(self, "/nonexistent/proofd-engine");
     begin("work", 1, 0);
+    /* Between the end of one attempt and the next; the next ones start in growing intervals. */
     for (int ms = 0; ms < WAIT_MS; ms += 10) {
         sched_status(sched, &st);
-        if (st.engines[0].last_end[0])
+        if (st.engines[0].last_end[0] && st.engines[0].state == ENGINE_DOWN)
             break;
         usleep(10000);
     }
@@ -868,6 +884,7 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
     tcase_add_test(tc, sched__gives_no_engine_what_it_has_no_memory_for);
     tcase_add_test(tc, sched__tells_of_a_new_priority);
+    tcase_add_test(tc, sched__tells_of_a_priority_that_changed_while_it_gave);
     tcase_add_test(tc, sched__a_partition_that_cannot_be_proved_fails_at_once);
     tcase_add_test(tc, sched__missing_parameters_are_waited_for);
     tcase_add_test(tc, sched__changed_parameters_are_tried_at_once);
