@@ -78,7 +78,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 SYSTEM_HELPERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/system/*.c doc/examples/*.c))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all cuda check check-faults bench-pipeline check-gpu check-vm soak check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-grpc check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness experiments fuzz check-fleet lint format install install-grpc demo clean deps
+.PHONY: all cuda check check-faults bench-pipeline check-gpu sanitize-gpu pipes-gpu check-vm soak check-deb deb bench-gpu gpu-tests gpu-benches check-unit check-system check-grpc check-files check-sanitized check-threads unit-tests system-helpers benches fuzzers bench bench-witness experiments fuzz check-fleet lint format install install-grpc demo clean deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -249,6 +249,13 @@ check-vm:
 	@$(MAKE) --no-print-directory $(PARALLEL) all system-helpers
 	@$(MAKE) --no-print-directory $(PARALLEL) deb
 	@BUILD=$(BUILD) tests/vm/run.sh
+
+# compute-sanitizer over them at small sizes; and how busy sums and transforms keep the pipes that multiply.
+sanitize-gpu: gpu-tests
+	@BUILD=$(BUILD) tests/gpu/sanitize.sh
+
+pipes-gpu: gpu-benches
+	@BUILD=$(BUILD) tests/gpu/pipes.sh
 
 bench-gpu: gpu-benches $(BUILD)/tests/gpu/test_sectors
 	@set -e; for b in $(GPU_BENCHES); do $$b; done

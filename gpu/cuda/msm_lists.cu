@@ -1,6 +1,8 @@
 /*
- * Digits, sort and pair lists. Sorting is CUB's; what follows works on one thread a sorted digit where a bucket may be huge,
- * and on one thread a bucket where that is cheaper.
+ * Digits, sort and pair lists. Sorting is CUB's, but of many digits only by the upper bits of their keys: what is left is a bin
+ * of neighbouring buckets, which one block sorts in its shared memory while it makes the lists. Where a bin does not fit, or there
+ * are few digits, the sort goes to the end, and what follows works on one thread a sorted digit where a bucket may be huge, and on
+ * one thread a bucket where that is cheaper.
  */
 #include "gpu/cuda/msm_lists.cuh"
 
@@ -9,6 +11,9 @@
 #include <cub/cub.cuh>
 
 static constexpr uint32_t ASSIGN_THREADS = 512, LISTS_THREADS = 256;
+/* A bin: the digits of 2^local_bits neighbouring buckets, which one block sorts in its shared memory. */
+static constexpr uint32_t BIN_THREADS = ASSIGN_THREADS, BIN_DIGITS = 10240, BIN_SEARCH = 1024;
+static constexpr int SORT_PASS_BITS = 8; /* of a key in one pass of CUB's */
 /* Buckets of more points than this are listed by a whole block. */
 static constexpr uint32_t BIG_BUCKET = 1024;
 
@@ -82,6 +87,21 @@ static int key_bits(uint32_t buckets)
     return bits;
 }
 
+/*
+ * How many bits of a group's keys are left to the blocks: the sort stops at bins after two passes, and what makes places and
+ * lists counts and sorts a bin on the way. 0: the whole key is sorted, as where there are too few digits, or too many in a bin
+ * even if they are random (then the top window's have a tenth more than the others').
+ */
+static int local_bits(const msm_plan &plan, uint32_t group)
+{
+    const int bits = key_bits(plan.group_buckets[group]) - 2 * SORT_PASS_BITS;
+    const uint32_t narrowest = plan.bits[plan.group_window[group + 1] - 1] - 1;
+
+    if (bits < 7 || (1u << bits) > BIN_THREADS || narrowest < (uint32_t)bits)
+        return 0;
+    return ((uint64_t)plan.len << bits) >> narrowest <= BIN_DIGITS / 5 * 4 ? bits : 0;
+}
+
 int msm_lists_layout(const msm_plan &plan, scratch &space, msm_lists *out, struct errmsg *err)
 {
     const size_t digits = (size_t)plan.windows_at_once * plan.len, buckets = plan.buckets_max;
@@ -90,6 +110,11 @@ int msm_lists_layout(const msm_plan &plan, scratch &space, msm_lists *out, struc
     CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, out->sort_bytes, none, none, none, none,
                                              (int)digits, 0, key_bits(plan.buckets_max)),
              err);
+    size_t by_bins = 0;
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, by_bins, none, none, none, none, (int)digits,
+                                             7, key_bits(plan.buckets_max)),
+             err);
+    out->sort_bytes = std::max(out->sort_bytes, by_bins);
     out->keys = space.take<uint32_t>((size_t)plan.windows * plan.len);
     out->points = space.take<uint32_t>(digits);
     out->sort_space = space.take<char>(out->sort_bytes);
@@ -171,15 +196,19 @@ __global__ void bounds_kernel(const uint32_t *__restrict__ keys, uint32_t *__res
     }
 }
 
-/* Gives each bucket its place in the output of every round; the order of buckets does not matter, so a block takes its share
- * by one atomic addition a round. */
-__global__ void __launch_bounds__(ASSIGN_THREADS) assign_kernel(msm_slot s, uint32_t buckets)
+typedef cub::BlockScan<uint32_t, ASSIGN_THREADS, cub::BLOCK_SCAN_WARP_SCANS> assign_scan;
+
+struct assign_space {
+    typename assign_scan::TempStorage scan;
+    uint32_t base;
+};
+
+/* Gives a bucket of `points` points its place in the output of every round; the order of buckets does not matter, so a block
+ * takes its share by one atomic addition a round. A block's places in a round are neighbours, in the order of its threads.
+ * Threads without a bucket (one not below `buckets`) have no points. */
+DEVICE void assign_places(const msm_slot &s, uint32_t buckets, uint32_t bucket, uint32_t points,
+                          assign_space &space)
 {
-    typedef cub::BlockScan<uint32_t, ASSIGN_THREADS> block_scan;
-    __shared__ typename block_scan::TempStorage scan_space;
-    __shared__ uint32_t base;
-    const uint32_t bucket = blockIdx.x * ASSIGN_THREADS + threadIdx.x;
-    const uint32_t points = bucket < buckets ? s.end[bucket] - s.start[bucket] : 0;
     uint32_t left = points, last = 0, last_place = 0;
 
     for (uint32_t round = 1; round < MSM_ROUNDS; round++) {
@@ -187,13 +216,14 @@ __global__ void __launch_bounds__(ASSIGN_THREADS) assign_kernel(msm_slot s, uint
 
         if (!__syncthreads_or(additions > 0))
             break;
-        block_scan(scan_space).ExclusiveSum(additions, place, total);
+        assign_scan(space.scan).ExclusiveSum(additions, place, total);
         if (threadIdx.x == 0)
-            base = atomicAdd(&s.counts[round], total);
+            space.base = atomicAdd(&s.counts[round], total);
         __syncthreads();
-        place += base;
-        if (additions) {
+        place += space.base;
+        if (bucket < buckets)
             s.place[(size_t)round * buckets + bucket] = place;
+        if (additions) {
             last = round;
             last_place = place;
         }
@@ -201,6 +231,15 @@ __global__ void __launch_bounds__(ASSIGN_THREADS) assign_kernel(msm_slot s, uint
     }
     if (bucket < buckets)
         s.last[bucket] = points ? last << 27 | last_place : ~0u;
+}
+
+__global__ void __launch_bounds__(ASSIGN_THREADS) assign_kernel(msm_slot s, uint32_t buckets)
+{
+    __shared__ assign_space space;
+    const uint32_t bucket = blockIdx.x * ASSIGN_THREADS + threadIdx.x;
+
+    assign_places(s, buckets, bucket, bucket < buckets ? s.end[bucket] - s.start[bucket] : 0,
+                  space);
 }
 
 /* The reference to sorted point i, with the sign of its digit. */
@@ -225,13 +264,11 @@ __global__ void first_list_kernel(msm_slot s, uint32_t buckets, uint32_t digits)
     }
 }
 
-/* Rounds 2 and later of one bucket, by threads t, t + step, ..: all of them keep the same books. */
+/* Rounds 2 and later of a bucket of `points` points, by threads t, t + step, ..: all of them keep the same books. `waiting`:
+ * the odd one out of the first round. */
 DEVICE void list_bucket(const msm_slot &s, uint32_t buckets, const uint32_t *first, uint32_t bucket,
-                        uint32_t t, uint32_t step)
+                        uint32_t points, uint32_t waiting, uint32_t t, uint32_t step)
 {
-    const uint32_t points = s.end[bucket] - s.start[bucket];
-    uint32_t waiting = points & 1 ? sorted_ref(s, s.end[bucket] - 1) : 0;
-
     if (points == 1) {
         if (t == 0)
             s.single[bucket] = waiting;
@@ -256,6 +293,16 @@ DEVICE void list_bucket(const msm_slot &s, uint32_t buckets, const uint32_t *fir
     }
 }
 
+/* The same for a bucket whose points are sorted. */
+DEVICE void list_sorted_bucket(const msm_slot &s, uint32_t buckets, const uint32_t *first,
+                               uint32_t bucket, uint32_t t, uint32_t step)
+{
+    const uint32_t points = s.end[bucket] - s.start[bucket];
+
+    list_bucket(s, buckets, first, bucket, points,
+                points & 1 ? sorted_ref(s, s.end[bucket] - 1) : 0, t, step);
+}
+
 __global__ void __launch_bounds__(LISTS_THREADS) later_lists_kernel(msm_slot s, uint32_t buckets)
 {
     __shared__ uint32_t first[MSM_ROUNDS], n_big, big[LISTS_THREADS];
@@ -269,11 +316,170 @@ __global__ void __launch_bounds__(LISTS_THREADS) later_lists_kernel(msm_slot s, 
         if (points > BIG_BUCKET)
             big[atomicAdd(&n_big, 1u)] = bucket;
         else if (points)
-            list_bucket(s, buckets, first, bucket, 0, 1);
+            list_sorted_bucket(s, buckets, first, bucket, 0, 1);
     }
     __syncthreads();
     for (uint32_t k = 0; k < n_big; k++)
-        list_bucket(s, buckets, first, big[k], threadIdx.x, LISTS_THREADS);
+        list_sorted_bucket(s, buckets, first, big[k], threadIdx.x, LISTS_THREADS);
+}
+
+/* ---- the same from digits that are sorted by bins ---- */
+
+DEVICE uint32_t bin_of(uint32_t key, int bits)
+{
+    return (key & ~REF_NEGATIVE) >> bits;
+}
+
+/* start[bin] = its first digit, for all bins and the one after them, which is of the digits without a bucket. */
+__global__ void bin_starts_kernel(msm_slot s, uint32_t digits, uint32_t bins, int bits)
+{
+    const uint32_t from = (blockIdx.x * blockDim.x + threadIdx.x) * BIN_SEARCH;
+
+    if (from >= digits)
+        return;
+    const uint32_t to = min(from + BIN_SEARCH, digits);
+    const uint32_t last = to == digits ? bins : bin_of(s.keys[to - 1], bits);
+    for (uint32_t bin = from ? bin_of(s.keys[from - 1], bits) + 1 : 0; bin <= last; bin++) {
+        uint32_t low = from, high = to;
+        while (low < high) {
+            const uint32_t middle = (low + high) / 2;
+            if (bin_of(s.keys[middle], bits) < bin)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        s.start[bin] = low;
+    }
+}
+
+/* points[k] = how many digits bucket k of the block's bin has, in shared memory. */
+DEVICE void count_bin(const msm_slot &s, uint32_t from, uint32_t to, int bits, uint32_t *points)
+{
+    points[threadIdx.x] = 0;
+    __syncthreads();
+#pragma unroll 4
+    for (uint32_t i = from + threadIdx.x; i < to; i += BIN_THREADS)
+        atomicAdd(&points[__ldg(s.keys + i) & ((1u << bits) - 1)], 1u);
+    __syncthreads();
+}
+
+/* A block a bin. A bin of too many digits is said in counts[0], and no list is made then. */
+__global__ void __launch_bounds__(BIN_THREADS)
+    assign_bins_kernel(msm_slot s, uint32_t buckets, int bits)
+{
+    __shared__ uint32_t points[BIN_THREADS];
+    __shared__ assign_space space;
+    const uint32_t from = s.start[blockIdx.x], to = s.start[blockIdx.x + 1];
+
+    if (to - from > BIN_DIGITS) {
+        if (threadIdx.x == 0)
+            s.counts[0] = 1;
+        return;
+    }
+    count_bin(s, from, to, bits, points);
+    assign_places(s, buckets, threadIdx.x >> bits ? buckets : (blockIdx.x << bits) + threadIdx.x,
+                  points[threadIdx.x], space);
+}
+
+/* All lists of a block's bin. The first round's pairs are put in order in shared memory, where they lie as in the list. */
+__global__ void __launch_bounds__(BIN_THREADS)
+    list_bins_kernel(msm_slot s, uint32_t buckets, int bits)
+{
+    __shared__ uint2 pairs[BIN_DIGITS / 2];
+    /* next[k]: where the next point of bucket k goes, in halves of pairs; end[k]: where its pairs end. */
+    __shared__ uint32_t first[MSM_ROUNDS], next[BIN_THREADS], end[BIN_THREADS], odd[BIN_THREADS];
+    __shared__ typename assign_scan::TempStorage scan_space;
+    const uint32_t from = s.start[blockIdx.x], to = s.start[blockIdx.x + 1];
+    const uint32_t first_bucket = blockIdx.x << bits;
+    uint32_t at, all;
+
+    if (s.counts[0])
+        return;
+    first_outputs(s.counts, first);
+    count_bin(s, from, to, bits, next);
+    const uint32_t points = next[threadIdx.x];
+    assign_scan(scan_space).ExclusiveSum(points >> 1, at, all);
+    next[threadIdx.x] = 2 * at;
+    end[threadIdx.x] = 2 * at + (points & ~1u);
+    __syncthreads();
+#pragma unroll 4
+    for (uint32_t i = from + threadIdx.x; i < to; i += BIN_THREADS) {
+        const uint32_t key = __ldg(s.keys + i), ref = __ldg(s.points + i) | (key & REF_NEGATIVE);
+        const uint32_t bucket = key & ((1u << bits) - 1), place = atomicAdd(&next[bucket], 1u);
+        if (place < end[bucket])
+            ((uint32_t *)pairs)[place] = ref;
+        else
+            odd[bucket] = ref;
+    }
+    __syncthreads();
+    for (uint32_t k = threadIdx.x; k < all; k += BIN_THREADS)
+        s.list[s.place[buckets + first_bucket] + k] = pairs[k];
+    if (points)
+        list_bucket(s, buckets, first, first_bucket + threadIdx.x, points, odd[threadIdx.x], 0, 1);
+}
+
+/* Sort of a group's digits by the bits from `low` on. */
+static int sort_group(const msm_plan &plan, const msm_lists &lists, const msm_slot &s,
+                      uint32_t group, int low, cudaStream_t stream, struct errmsg *err)
+{
+    const uint32_t first = plan.group_window[group], buckets = plan.group_buckets[group];
+    const uint32_t digits = (plan.group_window[group + 1] - first) * plan.len;
+    size_t sort_bytes = lists.sort_bytes;
+
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(
+                 lists.sort_space, sort_bytes, lists.keys + (size_t)first * plan.len, s.keys,
+                 lists.points, s.points, (int)digits, low, key_bits(buckets), stream),
+             err);
+    CUDA_TRY(cudaMemsetAsync(s.counts, 0, MSM_ROUNDS * sizeof(*s.counts), stream), err);
+    return 0;
+}
+
+static int send_counts(const msm_slot &s, uint32_t *host_counts, cudaStream_t stream,
+                       cudaEvent_t counted, struct errmsg *err)
+{
+    CUDA_TRY(cudaMemcpyAsync(host_counts, s.counts, MSM_ROUNDS * sizeof(*s.counts),
+                             cudaMemcpyDeviceToHost, stream),
+             err);
+    CUDA_TRY(cudaEventRecord(counted, stream), err);
+    return 0;
+}
+
+static int list_by_bins(const msm_slot &s, uint32_t buckets, uint32_t digits, int bits,
+                        cudaStream_t stream, uint32_t *host_counts, cudaEvent_t counted,
+                        struct errmsg *err)
+{
+    const uint32_t bins = buckets >> bits;
+
+    bin_starts_kernel<<<blocks_for(blocks_for(digits, BIN_SEARCH), 128), 128, 0, stream>>>(
+        s, digits, bins, bits);
+    CUDA_TRY(cudaGetLastError(), err);
+    assign_bins_kernel<<<bins, BIN_THREADS, 0, stream>>>(s, buckets, bits);
+    CUDA_TRY(cudaGetLastError(), err);
+    TRY(send_counts(s, host_counts, stream, counted, err));
+    list_bins_kernel<<<bins, BIN_THREADS, 0, stream>>>(s, buckets, bits);
+    CUDA_TRY(cudaGetLastError(), err);
+    return 0;
+}
+
+static int list_by_buckets(const gpu &g, const msm_slot &s, uint32_t buckets, uint32_t digits,
+                           cudaStream_t stream, uint32_t *host_counts, cudaEvent_t counted,
+                           struct errmsg *err)
+{
+    const uint32_t blocks = std::min(g.multiprocessors * 8, blocks_for(digits, 256));
+
+    CUDA_TRY(cudaMemsetAsync(s.start, 0, (buckets + 1) * sizeof(*s.start), stream), err);
+    CUDA_TRY(cudaMemsetAsync(s.end, 0, (buckets + 1) * sizeof(*s.end), stream), err);
+    bounds_kernel<<<blocks, 256, 0, stream>>>(s.keys, s.start, s.end, digits);
+    CUDA_TRY(cudaGetLastError(), err);
+    assign_kernel<<<blocks_for(buckets, ASSIGN_THREADS), ASSIGN_THREADS, 0, stream>>>(s, buckets);
+    CUDA_TRY(cudaGetLastError(), err);
+    TRY(send_counts(s, host_counts, stream, counted, err));
+    first_list_kernel<<<blocks, 256, 0, stream>>>(s, buckets, digits);
+    CUDA_TRY(cudaGetLastError(), err);
+    later_lists_kernel<<<blocks_for(buckets, LISTS_THREADS), LISTS_THREADS, 0, stream>>>(s,
+                                                                                         buckets);
+    CUDA_TRY(cudaGetLastError(), err);
+    return 0;
 }
 
 int msm_group_lists(const gpu &g, const msm_plan &plan, const msm_lists &lists, uint32_t group,
@@ -281,30 +487,17 @@ int msm_group_lists(const gpu &g, const msm_plan &plan, const msm_lists &lists, 
                     struct errmsg *err)
 {
     const msm_slot &s = lists.slot[group & 1];
-    const uint32_t first = plan.group_window[group], buckets = plan.group_buckets[group];
-    const uint32_t digits = (plan.group_window[group + 1] - first) * plan.len;
-    const uint32_t blocks = std::min(g.multiprocessors * 8, blocks_for(digits, 256));
-    size_t sort_bytes = lists.sort_bytes;
+    const uint32_t buckets = plan.group_buckets[group];
+    const uint32_t digits = (plan.group_window[group + 1] - plan.group_window[group]) * plan.len;
+    const int bits = local_bits(plan, group);
 
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(
-                 lists.sort_space, sort_bytes, lists.keys + (size_t)first * plan.len, s.keys,
-                 lists.points, s.points, (int)digits, 0, key_bits(buckets), stream),
-             err);
-    CUDA_TRY(cudaMemsetAsync(s.start, 0, (buckets + 1) * sizeof(*s.start), stream), err);
-    CUDA_TRY(cudaMemsetAsync(s.end, 0, (buckets + 1) * sizeof(*s.end), stream), err);
-    CUDA_TRY(cudaMemsetAsync(s.counts, 0, MSM_ROUNDS * sizeof(*s.counts), stream), err);
-    bounds_kernel<<<blocks, 256, 0, stream>>>(s.keys, s.start, s.end, digits);
-    CUDA_TRY(cudaGetLastError(), err);
-    assign_kernel<<<blocks_for(buckets, ASSIGN_THREADS), ASSIGN_THREADS, 0, stream>>>(s, buckets);
-    CUDA_TRY(cudaGetLastError(), err);
-    CUDA_TRY(cudaMemcpyAsync(host_counts, s.counts, MSM_ROUNDS * sizeof(*s.counts),
-                             cudaMemcpyDeviceToHost, stream),
-             err);
-    CUDA_TRY(cudaEventRecord(counted, stream), err);
-    first_list_kernel<<<blocks, 256, 0, stream>>>(s, buckets, digits);
-    CUDA_TRY(cudaGetLastError(), err);
-    later_lists_kernel<<<blocks_for(buckets, LISTS_THREADS), LISTS_THREADS, 0, stream>>>(s,
-                                                                                         buckets);
-    CUDA_TRY(cudaGetLastError(), err);
-    return 0;
+    if (bits) {
+        TRY(sort_group(plan, lists, s, group, bits, stream, err));
+        TRY(list_by_bins(s, buckets, digits, bits, stream, host_counts, counted, err));
+        CUDA_TRY(cudaEventSynchronize(counted), err);
+        if (!host_counts[0])
+            return 0;
+    }
+    TRY(sort_group(plan, lists, s, group, 0, stream, err));
+    return list_by_buckets(g, s, buckets, digits, stream, host_counts, counted, err);
 }

@@ -36,11 +36,11 @@ msm_plan make_msm_plan(uint32_t len, uint32_t windows_at_once);
 /* Arrays of one group in flight. */
 struct msm_slot {
     uint32_t *keys, *points; /* sorted: sign and bucket; point */
-    uint32_t *start, *end;   /* of a bucket among them */
+    uint32_t *start, *end;   /* of a bucket among them; start of a bin where they are sorted by bins */
     uint32_t *place;         /* [round][bucket]: first output of that bucket in that round */
     uint32_t *last;          /* (last round << 27) | its output; ~0: no point at all */
     uint32_t *single;        /* reference to the point of a bucket with one */
-    uint32_t *counts;        /* [round]: additions */
+    uint32_t *counts;        /* [round]: additions; [0]: not 0 where a bin had too many digits */
     uint2 *list;             /* pairs of references, round after round */
 };
 
@@ -81,7 +81,8 @@ int msm_digits(const gpu &g, const msm_plan &plan, const msm_lists &lists, const
                cudaStream_t stream, struct errmsg *err);
 
 /* Queues sort, bounds and outputs of a group, then the copy of its counts to `host_counts` (pinned, MSM_ROUNDS of them), after
- * which `counted` is recorded, then the lists. */
+ * which `counted` is recorded, then the lists. Waits for the counts where it sorts by bins, and does it all again, by whole keys, if a bin
+ * had too many digits. */
 int msm_group_lists(const gpu &g, const msm_plan &plan, const msm_lists &lists, uint32_t group,
                     cudaStream_t stream, uint32_t *host_counts, cudaEvent_t counted,
                     struct errmsg *err);

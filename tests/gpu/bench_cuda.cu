@@ -4,6 +4,7 @@
  *
  * usage: bench_cuda [log2 of the longest vectors, 27]
  */
+#include "gpu/cuda/msm_lists.cuh"
 #include "tests/gpu/points.cuh"
 
 #include <chrono>
@@ -59,6 +60,53 @@ __global__ void random_scalars_kernel(fr *out, uint32_t len, uint64_t seed)
     }
 }
 
+/* ---- products ---- */
+
+/* Each thread multiplies two values by each other, or squares them: nothing else that takes time. */
+template <bool SQUARE> __global__ void __launch_bounds__(128) products_kernel(fp *io, int rounds)
+{
+    fp a = io[2 * (blockIdx.x * 128 + threadIdx.x)],
+       b = io[2 * (blockIdx.x * 128 + threadIdx.x) + 1];
+
+#pragma unroll 1
+    for (int k = 0; k < rounds; k++) {
+        a = SQUARE ? sqr(a) : mul(a, b);
+        b = SQUARE ? sqr(b) : mul(b, a);
+    }
+    io[2 * (blockIdx.x * 128 + threadIdx.x)] = a;
+    io[2 * (blockIdx.x * 128 + threadIdx.x) + 1] = b;
+}
+
+/* ns of one product and of one square where all multiprocessors do nothing else: the mark for sums. */
+static double mul_ns, sqr_ns;
+
+static void bench_products()
+{
+    constexpr uint32_t ROUNDS = 2000;
+    const uint32_t threads = device.multiprocessors * 16 * 128;
+    const double items = 2.0 * threads * ROUNDS;
+    device_buffer<fp> v;
+
+    MUST(v.allocate(2 * threads, err));
+    MUST_CUDA(cudaMemset(v.ptr, 0x11, 2 * threads * sizeof(fp)));
+    mul_ns = 1e6 / items * measure("products of fp", 20, items, [&] {
+                 products_kernel<false><<<threads / 128, 128>>>(v.ptr, ROUNDS);
+             });
+    sqr_ns = 1e6 / items * measure("squares of fp", 20, items, [&] {
+                 products_kernel<true><<<threads / 128, 128>>>(v.ptr, ROUNDS);
+             });
+}
+
+/* Of the time of a sum of random terms, the part that its additions' five products and a square would take alone: buckets take
+ * one addition less than they have points, their weighing two each. */
+static double share_of_products(uint32_t len, uint32_t at_once, double ms)
+{
+    const msm_plan plan = make_msm_plan(len, at_once);
+    const double additions = (double)plan.windows * len + plan.buckets;
+
+    return additions * (5 * mul_ns + sqr_ns) / (ms * 1e6);
+}
+
 /* ---- transforms ---- */
 
 static void bench_ntt(uint32_t log2_len)
@@ -109,9 +157,12 @@ static void bench_msm(const char *what, const points<F> &p, uint32_t log2_len, u
     table_sums want(p.logs);
     for (size_t i = 0; i < len; i++)
         want.add(i, as<fr_t>(host[i]));
-    printf("    %s; %.1f GB of scratch, %llu allocations; %.2f ms a million\n",
+    printf("    %s; %.1f GB of scratch, %llu allocations; %.2f ms a million",
            is_multiple(got, want.total()) ? "right" : "WRONG", (double)space.size / 1e9,
            (unsigned long long)(device_counts().allocations - allocations), ms / len * 1e6);
+    if (sizeof(F) == sizeof(fp))
+        printf("; %.0f %% of the rate of products", 100 * share_of_products(len, at_once, ms));
+    printf("\n");
 }
 
 template <class F> static void bench_sum(const char *what, const points<F> &p, uint32_t log2_len)
@@ -154,6 +205,7 @@ int main(int argc, char **argv)
     print_gpu_state();
     {
         points<fp> p;
+        bench_products();
         make_points(device, all_workers, longest, p.logs, p.d);
         for (uint32_t l : {16u, 18u, 20u, 21u, 22u, 24u, 26u, 27u})
             if (l <= longest)

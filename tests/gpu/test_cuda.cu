@@ -475,6 +475,45 @@ START_TEST(msm__of_many_terms)
 }
 END_TEST
 
+/* Enough terms that blocks sort what CUB's passes left; then so many equal ones that they cannot. */
+START_TEST(msm__of_bins)
+{
+    const size_t len = 1u << 24, n_points = 1u << 16;
+    struct random rng = {SEED};
+    terms<fp> t;
+    std::vector<fr> scalars(len);
+    std::vector<uint32_t> index(len);
+    device_buffer<fr> d_scalars;
+    device_buffer<uint32_t> d_index;
+    device_buffer<char> memory;
+    scratch space = make_space<fp>(memory, msm_scratch_bytes<fp>((uint32_t)len, 0));
+
+    make_terms(t, n_points, DISTINCT, ZERO);
+    for (size_t equal_ones : {(size_t)0, len / 8}) {
+        std::vector<fr_t> of_point(n_points, fr_from_u64(0));
+        fr_t want = fr_from_u64(0), s = random_fr(&rng), term;
+        g1_t got;
+        for (size_t i = 0; i < len; i++) {
+            if (i >= equal_ones)
+                s = random_fr(&rng);
+            scalars[i] = as<fr>(s);
+            index[i] = (uint32_t)(random_u64(&rng) % n_points);
+            fr_add(&of_point[index[i]], &of_point[index[i]], &s);
+        }
+        for (size_t k = 0; k < n_points; k++) {
+            fr_mul(&term, &of_point[k], &t.logs[k]);
+            fr_add(&want, &want, &term);
+        }
+        to_device(d_scalars, scalars, device);
+        to_device(d_index, index, device);
+        msm_input<fp> in = {t.points.ptr, d_scalars.ptr, fr_integer_one(),
+                            d_index.ptr,  nullptr,       (uint32_t)len};
+        MUST(msm<fp>(device, in, space, all_workers, &got, err));
+        ck_assert_msg(is_multiple(got, want), "%zu equal scalars", equal_ones);
+    }
+}
+END_TEST
+
 START_TEST(msm__says_that_scratch_is_short)
 {
     terms<fp> t;
@@ -560,7 +599,8 @@ int main()
 {
     Suite *s = suite_create("cuda");
     TCase *fields = tcase_create("fields"), *ntt = tcase_create("ntt"),
-          *sums = tcase_create("sums");
+          *sums = tcase_create("sums"), *bins = tcase_create("bins"),
+          *large = tcase_create("large"); /* sanitize.sh leaves these out */
 
     setenv("CK_FORK", "no", 1); /* a forked child has no CUDA context */
     open_gpu_or_skip(device);
@@ -568,9 +608,10 @@ int main()
     printf("seed %llx\n", (unsigned long long)SEED);
     tcase_add_test(fields, fields__equal_the_hosts);
     tcase_add_loop_test(ntt, ntt_plain__equals_the_cpu_backend, 1, 15);
-    tcase_add_loop_test(ntt, ntt__equals_the_plain_one, 1, 23);
+    tcase_add_loop_test(ntt, ntt__equals_the_plain_one, 1, 15);
+    tcase_add_loop_test(large, ntt__equals_the_plain_one, 15, 23);
     tcase_add_loop_test(ntt, ntt__subtracts, 10, 16);
-    tcase_add_test(ntt, ntt__equals_the_plain_one_at_large_sizes);
+    tcase_add_test(large, ntt__equals_the_plain_one_at_large_sizes);
     tcase_add_loop_test(sums, msm_g1__by_logarithms, 0, POINTS_KINDS);
     tcase_add_loop_test(sums, msm_g2__by_logarithms, 0, POINTS_KINDS);
     tcase_add_test(sums, msm__of_any_length);
@@ -578,8 +619,9 @@ int main()
     tcase_add_test(sums, msm__takes_indices);
     tcase_add_test(sums, msm__says_that_scratch_is_short);
     tcase_add_loop_test(sums, sum_points__by_logarithms, 0, POINTS_KINDS);
-    tcase_add_test(sums, msm__of_many_terms);
-    for (TCase *tc : {fields, ntt, sums}) {
+    tcase_add_test(bins, msm__of_bins);
+    tcase_add_test(large, msm__of_many_terms);
+    for (TCase *tc : {fields, ntt, sums, bins, large}) {
         tcase_set_timeout(tc, 600);
         suite_add_tcase(s, tc);
     }
