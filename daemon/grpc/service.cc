@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "daemon/grpc/log_line.h"
 #include "daemon/grpc/names.h"
@@ -24,6 +25,7 @@ using std::chrono::system_clock;
 static const size_t metrics_max = 4 << 20;
 /* Before a caller's deadline, since the answer has to reach him: a quarter of what is left, between these. */
 static const milliseconds margin_min(500), margin_max(5000);
+static const milliseconds look(100);
 static const char porep[] = "porep-seal-commit";
 
 /* Indexes of methods in the order of proofd.proto. */
@@ -341,48 +343,97 @@ class Engine final : public cuzk::v1::ProvingEngine::Service
         return Status::OK;
     }
 
-    /* This service does not ask engines for it: writing to the mount's params/SIZE is for the user of proofd and its critical_group. */
-    Status PreloadSRS(ServerContext *, const cuzk::v1::PreloadSRSRequest *request,
+    Status PreloadSRS(ServerContext *context, const cuzk::v1::PreloadSRSRequest *request,
                       cuzk::v1::PreloadSRSResponse *response) override
     {
-        bool held = false;
-        Status status = find_params(request->circuit_id(), &held);
+        const system_clock::time_point begin = system_clock::now();
+        ParamsPlaces before, after;
+        Status status = find_params(request->circuit_id(), &before);
 
-        if (status.ok() && !held)
-            return Status(StatusCode::UNIMPLEMENTED,
-                          "parameters are loaded with the first sector that needs them, and kept, "
-                          "or by \"load\" written to params/SIZE of the mount");
-        response->set_already_loaded(held);
-        return status;
+        if (!status.ok())
+            return status;
+        if (before.holders == before.nodes && !before.pending) {
+            response->set_already_loaded(true);
+            return Status::OK;
+        }
+        status = have_done(context, request->circuit_id(), "load", &after);
+        if (!status.ok())
+            return status;
+        response->set_load_time_ms(static_cast<uint64_t>(
+            std::chrono::duration_cast<milliseconds>(system_clock::now() - begin).count()));
+        return Status::OK;
     }
 
-    Status EvictSRS(ServerContext *, const cuzk::v1::EvictSRSRequest *request,
-                    cuzk::v1::EvictSRSResponse *) override
+    Status EvictSRS(ServerContext *context, const cuzk::v1::EvictSRSRequest *request,
+                    cuzk::v1::EvictSRSResponse *response) override
     {
-        bool held = false;
-        Status status = find_params(request->circuit_id(), &held);
+        ParamsPlaces before, after;
+        Status status = check_circuit(request->circuit_id());
 
-        if (status.ok() && held)
-            return Status(StatusCode::UNIMPLEMENTED,
-                          "parameters are given up when another size needs the memory, or by "
-                          "\"evict\" written to params/SIZE of the mount");
-        return status;
+        if (!status.ok())
+            return status;
+        status = find_params(request->circuit_id(), &before);
+        if (status.error_code() == StatusCode::NOT_FOUND)
+            return Status::OK; /* there is nothing to give up */
+        if (status.ok())
+            status = have_done(context, request->circuit_id(), "evict", &after);
+        if (!status.ok())
+            return status;
+        response->set_was_loaded(before.holders > after.holders);
+        response->set_freed_bytes(before.bytes > after.bytes ? before.bytes - after.bytes : 0);
+        return Status::OK;
     }
 
-    /* Whether an engine holds them. */
-    Status find_params(const std::string &circuit_id, bool *held)
+    Status find_params(const std::string &circuit_id, ParamsPlaces *out)
     {
-        ServiceState state;
         Status status = check_circuit(circuit_id);
 
         if (!status.ok())
             return status;
-        int ret = state_read(mount_, &state);
+        int ret = params_read(mount_, circuit_id, out);
+        if (ret == -ENOENT)
+            return Status(StatusCode::NOT_FOUND, "there are no parameters for " + circuit_id);
+        return ret < 0 ? unavailable(mount_, ret) : Status::OK;
+    }
+
+    Status refusal(const std::string &circuit_id, int error) const
+    {
+        const std::string path = mount_.path() + "/params of " + circuit_id + ": ";
+
+        switch (error) {
+        case -EACCES:
+            return Status(StatusCode::PERMISSION_DENIED,
+                          path + "only proofd's user and its critical_group may ask for that");
+        case -EBUSY:
+            return Status(StatusCode::FAILED_PRECONDITION, path + "partitions in flight need them");
+        case -ENOENT:
+        case -EBADMSG:
+            return Status(StatusCode::NOT_FOUND, path + "no file that can be loaded");
+        default:
+            return unavailable(mount_, error);
+        }
+    }
+
+    /* Asks all engines and waits until each has done it, or cannot. */
+    Status have_done(ServerContext *context, const std::string &circuit_id, const char *what,
+                     ParamsPlaces *after)
+    {
+        int ret = params_ask(mount_, circuit_id, what);
+
         if (ret < 0)
-            return unavailable(mount_, ret);
-        for (const ParamsState &p : state.params)
-            *held |= p.circuit_id == circuit_id && p.holders > 0;
-        return Status::OK;
+            return refusal(circuit_id, ret);
+        for (;;) {
+            Status status = find_params(circuit_id, after);
+            if (!status.ok())
+                return status;
+            if (!after->failure.empty())
+                return Status(StatusCode::FAILED_PRECONDITION, made_utf8(after->failure));
+            if (!after->pending)
+                return Status::OK;
+            if (context->IsCancelled())
+                return Status(StatusCode::CANCELLED, "engines go on with it");
+            std::this_thread::sleep_for(look);
+        }
     }
 
     const Mount &mount_;

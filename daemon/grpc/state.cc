@@ -178,6 +178,60 @@ static void read_params(const std::string &metrics, const std::string &status, b
     }
 }
 
+/* ---- parameters by name ---- */
+
+static std::string params_file(const std::string &circuit_id)
+{
+    for (const auto &c : circuits) {
+        if (circuit_id == c.circuit_id)
+            return std::string("params/") + c.size;
+    }
+    return "params/none";
+}
+
+/* "node 0 host yes bytes 17 in_use 0 used_ms 5 trust official", "node 0 gpu 0 resident bytes 17", "node 0 load waits",
+ * "node 0 loading 43%", "node 0 load failed: WHY". */
+static void read_place(const std::string &line, ParamsPlaces *out)
+{
+    size_t bytes = line.find(" bytes "), failed = line.find(" failed: ");
+    bool host = line.find(" host ") != std::string::npos;
+
+    if (line.rfind("node ", 0) != 0)
+        return;
+    if (failed != std::string::npos) {
+        out->failure = line.substr(0, failed) + line.substr(failed + strlen(" failed"));
+    } else if (bytes != std::string::npos) {
+        out->nodes += host;
+        out->holders += host && line.find(" trust ") != std::string::npos;
+        out->bytes += strtoull(line.c_str() + bytes + strlen(" bytes "), nullptr, 10);
+    } else {
+        out->pending = true;
+    }
+}
+
+int params_read(const Mount &mount, const std::string &circuit_id, ParamsPlaces *out)
+{
+    std::string text;
+    int ret = mount.serves();
+
+    if (ret == 0)
+        ret = mount.read(params_file(circuit_id), text_max, &text);
+    if (ret < 0)
+        return ret;
+    *out = ParamsPlaces();
+    for (size_t at = 0, end; at < text.size(); at = end + 1) {
+        end = text.find('\n', at);
+        end = end == std::string::npos ? text.size() : end;
+        read_place(text.substr(at, end - at), out);
+    }
+    return 0;
+}
+
+int params_ask(const Mount &mount, const std::string &circuit_id, const char *what)
+{
+    return mount.write(params_file(circuit_id), what);
+}
+
 int state_read(const Mount &mount, ServiceState *out)
 {
     std::string metrics, status;

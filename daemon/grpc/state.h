@@ -37,6 +37,19 @@ struct ServiceState {
 /* 0 or a negative errno. */
 int state_read(const Mount &mount, ServiceState *out);
 
+/* Where the parameters of a circuit are, as its file in params/ says. */
+struct ParamsPlaces {
+    uint32_t nodes = 0, holders = 0; /* engines; those that have them */
+    uint64_t bytes = 0;              /* of points, on hosts and GPUs together */
+    bool pending = false;            /* something that was asked for is not done yet */
+    std::string failure;             /* why not, where it cannot be */
+};
+
+/* 0 or a negative errno: -ENOENT, there are none. */
+int params_read(const Mount &mount, const std::string &circuit_id, ParamsPlaces *out);
+/* Has all engines load them ("load"), or give them up ("evict"). As write(2) of their file says. */
+int params_ask(const Mount &mount, const std::string &circuit_id, const char *what);
+
 /* Whether it is one of PoRep's circuits: "porep-32g". */
 bool circuit_is_known(const std::string &circuit_id);
 

@@ -32,8 +32,6 @@ for kind in (0, 5, 77):
 for circuit in ("wpost-32g", "winning-32g", "snap-32g"):
     refused(circuit, StatusCode.UNIMPLEMENTED, circuit, lambda: c("PreloadSRS", circuit_id=circuit))
     refused(circuit, StatusCode.UNIMPLEMENTED, circuit, lambda: c("EvictSRS", circuit_id=circuit))
-refused("what no engine holds is not loaded by itself", StatusCode.UNIMPLEMENTED, "first sector", lambda: c("PreloadSRS", circuit_id="porep-2k"))
-same("and not there to be given up", c("EvictSRS", circuit_id="porep-2k").was_loaded, False)
 refused("no circuit", StatusCode.INVALID_ARGUMENT, "porep-32g", lambda: c("PreloadSRS", circuit_id="porep-31g"))
 
 # ---- documents
