@@ -264,6 +264,59 @@ void tree_job_changed(struct tree *t, const struct job_info *info, bool gone)
     pthread_mutex_unlock(&t->lock);
 }
 
+/* ---- texts that are made of what the table knows ---- */
+
+static int render_text(char **text, size_t *len, const char *from)
+{
+    char *copy = strdup(from);
+
+    if (!copy)
+        return -ENOMEM;
+    *text = copy;
+    *len = strlen(copy);
+    return 0;
+}
+
+/* What a job waits for, as the status file says it; "" when it waits for nothing. */
+static void waits_for(const struct job_info *info, char *out, size_t max)
+{
+    out[0] = '\0';
+    if (info->temporary)
+        snprintf(out, max, " waits=rename");
+    else if (info->state == JOB_RECEIVING)
+        snprintf(out, max, " waits=writer");
+    else if (info->waits_for_params && info->params_percent >= 0)
+        snprintf(out, max, " waiting for parameters %d%%", info->params_percent);
+    else if (info->waits_for_params)
+        snprintf(out, max, " waiting for parameters");
+    else if (info->state == JOB_QUEUED && info->same_as)
+        snprintf(out, max, " waits=job:%" PRIu64, info->same_as);
+    else if (info->state == JOB_QUEUED && info->node < 0)
+        snprintf(out, max, " waits=engine");
+}
+
+static int render_status(const struct job_info *info, char **text, size_t *len)
+{
+    char line[256], waits[64], progress[32] = "", node[32] = "";
+
+    waits_for(info, waits, sizeof(waits));
+    if (info->partitions)
+        snprintf(progress, sizeof(progress), " %u/%u", info->partitions_done, info->partitions);
+    if (info->node >= 0)
+        snprintf(node, sizeof(node), " node=%d", info->node);
+    snprintf(line, sizeof(line), "%s%s%s%s%s\n", job_state_name(info->state), progress, node, waits,
+             info->insecure ? " insecure development parameters" : "");
+    return render_text(text, len, line);
+}
+
+static int render_priority(const struct job_info *info, char **text, size_t *len)
+{
+    char line[32];
+
+    snprintf(line, sizeof(line), "%s\n", job_priority_name(info->priority));
+    return render_text(text, len, line);
+}
+
 /* ---- attributes ---- */
 
 static struct timespec timespec_of_ns(int64_t ns)
@@ -320,36 +373,36 @@ static mode_t kind_mode(const struct job_info *info, enum tree_kind kind)
     return (info->mode & 0444) | (kind == TREE_PRIORITY ? 0200 : 0);
 }
 
-/* -ENOENT where the file has nothing to be read. */
-static int kind_bytes(struct tree *t, const struct job_info *info, enum tree_kind kind,
-                      uint64_t *bytes)
+/* Without a look at the disk: `ls -l` waits for nothing. -ENOENT where the file has nothing to be read. */
+static int kind_bytes(const struct job_info *info, enum tree_kind kind, uint64_t *bytes)
 {
     char *text = NULL;
     size_t len = 0;
     int ret = 0;
 
-    if (kind == TREE_C1) {
-        *bytes = info->file_bytes;
-    } else if (kind ==
-               TREE_PROOF_BIN) { /* known without a look at the disk: `ls -l` asks thousands */
-        *bytes = (uint64_t)PROOF_BYTES * info->partitions;
-    } else if (kind == TREE_PROOF) {
-        *bytes = (uint64_t)PROOF_BYTES * info->partitions * 2 + 1;
-    } else if (kind == TREE_REPORT && info->report_bytes) {
-        *bytes = info->report_bytes;
-    } else {
-        ret = tree_render(t, tree_job_ino(info->id, kind), &text, &len);
-        *bytes = len;
-    }
+    if (kind == TREE_REPORT || kind == TREE_ERROR)
+        ret = results_of(info) & 1u << kind ? 0 : -ENOENT;
+    if (kind == TREE_C1)
+        len = info->file_bytes;
+    else if (kind == TREE_PROOF_BIN)
+        len = PROOF_BYTES * (size_t)info->partitions;
+    else if (kind == TREE_PROOF)
+        len = PROOF_BYTES * (size_t)info->partitions * 2 + 1;
+    else if (kind == TREE_REPORT)
+        len = info->report_bytes;
+    else if (kind == TREE_ERROR)
+        len = info->error_bytes;
+    else
+        ret = kind == TREE_STATUS ? render_status(info, &text, &len) : render_priority(info, &text, &len);
     free(text);
+    *bytes = len;
     return ret;
 }
 
-static int stat_job(struct tree *t, const struct job_info *info, enum tree_kind kind,
-                    struct stat *st)
+static int stat_job(const struct job_info *info, enum tree_kind kind, struct stat *st)
 {
     uint64_t bytes;
-    int ret = kind_bytes(t, info, kind, &bytes);
+    int ret = kind_bytes(info, kind, &bytes);
 
     if (ret < 0)
         return ret;
@@ -390,7 +443,7 @@ int tree_getattr(struct tree *t, uint64_t ino, struct stat *out)
     else if (!tree_ino_is_job(ino, &job, &kind) || jobs_get(t->jobs, job, &info) < 0)
         return -ENOENT;
     else
-        return stat_job(t, &info, kind, out);
+        return stat_job(&info, kind, out);
     return 0;
 }
 
@@ -417,7 +470,7 @@ static int lookup_job(struct tree *t, const char *name, struct stat *out)
     int ret = jobs_find(t->jobs, base, &info);
     if (ret < 0)
         return ret;
-    return visible_kinds(t, &info) & 1u << kind ? stat_job(t, &info, kind, out) : -ENOENT;
+    return visible_kinds(t, &info) & 1u << kind ? stat_job(&info, kind, out) : -ENOENT;
 }
 
 static bool is_present(const struct node *n)
@@ -529,7 +582,7 @@ int tree_list(struct tree *t, uint64_t ino, uint64_t offset,
 }
 
 /* The error of a job that is done is of the last upload over it, and another one may come. */
-bool tree_stat_ended(struct tree *t, const struct tree_dirent *entry, struct stat *out)
+bool tree_stat_ended(const struct tree_dirent *entry, struct stat *out)
 {
     enum tree_kind kind;
     uint64_t job;
@@ -537,61 +590,10 @@ bool tree_stat_ended(struct tree *t, const struct tree_dirent *entry, struct sta
     if (!entry->job || (entry->job->state != JOB_DONE && entry->job->state != JOB_FAILED))
         return false;
     return tree_ino_is_job(entry->ino, &job, &kind) && kind != TREE_ERROR &&
-           stat_job(t, entry->job, kind, out) == 0;
+           stat_job(entry->job, kind, out) == 0;
 }
 
 /* ---- contents ---- */
-
-static int render_text(char **text, size_t *len, const char *from)
-{
-    char *copy = strdup(from);
-
-    if (!copy)
-        return -ENOMEM;
-    *text = copy;
-    *len = strlen(copy);
-    return 0;
-}
-
-/* What a job waits for, as the status file says it; "" when it waits for nothing. */
-static void waits_for(const struct job_info *info, char *out, size_t max)
-{
-    out[0] = '\0';
-    if (info->temporary)
-        snprintf(out, max, " waits=rename");
-    else if (info->state == JOB_RECEIVING)
-        snprintf(out, max, " waits=writer");
-    else if (info->waits_for_params && info->params_percent >= 0)
-        snprintf(out, max, " waiting for parameters %d%%", info->params_percent);
-    else if (info->waits_for_params)
-        snprintf(out, max, " waiting for parameters");
-    else if (info->state == JOB_QUEUED && info->same_as)
-        snprintf(out, max, " waits=job:%" PRIu64, info->same_as);
-    else if (info->state == JOB_QUEUED && info->node < 0)
-        snprintf(out, max, " waits=engine");
-}
-
-static int render_status(const struct job_info *info, char **text, size_t *len)
-{
-    char line[256], waits[64], progress[32] = "", node[32] = "";
-
-    waits_for(info, waits, sizeof(waits));
-    if (info->partitions)
-        snprintf(progress, sizeof(progress), " %u/%u", info->partitions_done, info->partitions);
-    if (info->node >= 0)
-        snprintf(node, sizeof(node), " node=%d", info->node);
-    snprintf(line, sizeof(line), "%s%s%s%s%s\n", job_state_name(info->state), progress, node, waits,
-             info->insecure ? " insecure development parameters" : "");
-    return render_text(text, len, line);
-}
-
-static int render_priority(const struct job_info *info, char **text, size_t *len)
-{
-    char line[32];
-
-    snprintf(line, sizeof(line), "%s\n", job_priority_name(info->priority));
-    return render_text(text, len, line);
-}
 
 static int render_proof_hex(struct tree *t, uint64_t job, char **text, size_t *len)
 {

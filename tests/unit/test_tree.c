@@ -43,6 +43,8 @@ static struct fake *fake_add(uint64_t id, const char *name, enum job_state state
     f->info.gid = 1001;
     f->info.node = -1;
     f->info.has_error = state == JOB_FAILED || state == JOB_REJECTED;
+    f->info.report_bytes = 3; /* as below */
+    f->info.error_bytes = 13;
     f->info.temporary = name[0] == '.';
     snprintf(f->info.name, sizeof(f->info.name), "%s", name);
     return f;
