@@ -56,7 +56,7 @@ struct tree {
     struct node *nodes;
     size_t nodes_len, nodes_max;
     uint64_t start_id;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* held over a look into the job table */
     struct shown *shown[SHOWN_BUCKETS]; /* guarded by lock */
 };
 
@@ -199,14 +199,21 @@ static bool has_its_name(struct tree *t, const struct job_info *info)
     return jobs_find(t->jobs, info->name, &named) == 0 && named.id == info->id;
 }
 
-unsigned tree_due(struct tree *t, uint64_t id, struct job_info *info)
+/* Under the lock: what is due and what becomes of that is one step, or a change that is told late would make a result appear twice. */
+static unsigned due(struct tree *t, uint64_t id, struct job_info *info)
 {
-    unsigned published, hidden;
-
     if (jobs_get(t->jobs, id, info) < 0 || info->temporary || !has_its_name(t, info))
         return 0;
-    shown_masks(t, info, &published, &hidden);
-    return results_of(info) & ~published & ~hidden;
+    const struct shown *s = *shown_find(t, id);
+    return results_of(info) & ~(s ? s->published | s->hidden : shown_by_default(t, info));
+}
+
+unsigned tree_due(struct tree *t, uint64_t id, struct job_info *info)
+{
+    pthread_mutex_lock(&t->lock);
+    unsigned kinds = due(t, id, info);
+    pthread_mutex_unlock(&t->lock);
+    return kinds;
 }
 
 int tree_publish(struct tree *t, uint64_t id, enum tree_kind kind)
@@ -214,14 +221,12 @@ int tree_publish(struct tree *t, uint64_t id, enum tree_kind kind)
     struct job_info info;
     int ret = 0;
 
-    if (!(tree_due(t, id, &info) & 1u << kind))
-        return -ENOENT;
     pthread_mutex_lock(&t->lock);
-    struct shown *s = shown_get(t, &info);
+    struct shown *s = due(t, id, &info) & 1u << kind ? shown_get(t, &info) : NULL;
     if (s)
         s->published |= 1u << kind;
     else
-        ret = -ENOMEM;
+        ret = -ENOENT; /* or no memory, which is as bad */
     pthread_mutex_unlock(&t->lock);
     if (ret == 0 && jobs_get(t->jobs, id, &info) < 0) { /* went meanwhile: leave no entry behind */
         tree_job_changed(t, &info, true);
@@ -247,19 +252,26 @@ int tree_hide(struct tree *t, uint64_t id, enum tree_kind kind)
     return ret;
 }
 
+/* The published results that there are no more: another one of that kind is published anew. */
+static unsigned lost(const struct job_info *info)
+{
+    unsigned kinds = job_state_is_final(info->state) ? 0 : ALL_KINDS;
+
+    return info->has_error ? kinds : kinds | 1u << TREE_ERROR;
+}
+
+/* What is told is what was: the job may have ended meanwhile, and its results may have been published. */
 void tree_job_changed(struct tree *t, const struct job_info *info, bool gone)
 {
-    unsigned lost = job_state_is_final(info->state) ? 0 : ALL_KINDS;
+    struct job_info now;
 
-    if (!info->has_error)
-        lost |= 1u << TREE_ERROR; /* the next one is published anew */
     pthread_mutex_lock(&t->lock);
     struct shown *s = *shown_find(t, info->id);
     if (gone) {
         shown_drop(t, info->id);
-    } else if (s) {
-        s->published &= ~lost;
-        s->hidden &= ~lost;
+    } else if (s && jobs_get(t->jobs, info->id, &now) == 0) {
+        s->published &= ~lost(&now);
+        s->hidden &= ~lost(&now);
     }
     pthread_mutex_unlock(&t->lock);
 }
