@@ -137,6 +137,35 @@ static const struct sector_size *size_of_params(uint64_t bytes)
     return NULL;
 }
 
+/* The size whose parameters have this name; NULL: none. */
+static const struct sector_size *size_of_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char id[SECTOR_CACHE_ID_MAX];
+
+    for (const struct sector_size *size = sector_sizes; size->name; size++) {
+        sector_cache_id(size, id);
+        if (strncmp(name, id, strlen(id)) == 0 && strcmp(name + strlen(id), ".params") == 0)
+            return size;
+    }
+    return NULL;
+}
+
+/* What a download leaves that was broken off: known by its name alone. */
+static int inspect_cut_params(const struct ctl_args *args, const struct sector_size *size,
+                              uint64_t file_bytes)
+{
+    struct errmsg err = {""};
+    struct sheet sheet;
+    struct srs_counts counts;
+
+    srs_counts(size, &counts);
+    begin_sheet(&sheet, args, "Groth16 parameters");
+    put(&sheet, "sector_size", size->name);
+    errmsg_write(&err, "%" PRIu64 " bytes, wanted %" PRIu64, file_bytes, srs_file_bytes(&counts));
+    return end_sheet(&sheet, -EBADMSG, &err);
+}
+
 static int inspect_params(const struct ctl_args *args, const struct sector_size *size)
 {
     struct workers *workers = NULL;
@@ -274,6 +303,9 @@ int ctl_inspect(const struct ctl_args *args)
     const struct sector_size *size = size_of_params((uint64_t)st.st_size);
     if (size)
         return inspect_params(args, size);
+    size = size_of_name(path);
+    if (size)
+        return inspect_cut_params(args, size, (uint64_t)st.st_size);
     int code = inspect_small(args, (uint64_t)st.st_size);
     return code >= 0 ? code : inspect_c1(args);
 }

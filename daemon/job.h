@@ -55,7 +55,8 @@ struct job_info {
     enum job_priority priority;
     bool temporary;                 /* under a temporary name */
     uint64_t file_bytes;            /* of NAME */
-    uint32_t report_bytes;          /* of its report, 0: not known without a look at it */
+    uint32_t report_bytes;          /* of its report, 0: there is none, or the disk has damaged it */
+    uint32_t error_bytes;           /* of its error, likewise */
     const struct seal_proof *proof; /* NULL until the document is known */
     uint32_t partitions, partitions_done;
     int node;         /* where it runs, -1: nowhere */

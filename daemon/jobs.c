@@ -65,7 +65,7 @@ void job_set_state(struct jobs *jobs, struct job *job, enum job_state state)
     jobs->totals.refused_ever += state == JOB_REJECTED;
     jobs->totals.cancelled_ever += state == JOB_CANCELLED && job->accepted;
     job->state = (uint8_t)state;
-    job->report_bytes = 0;
+    job->report_bytes = job->error_bytes = 0;
     tell(jobs, job);
 }
 
@@ -81,6 +81,7 @@ void job_info_fill(const struct job *job, struct job_info *out)
         .temporary = job_name_is_temporary(job->name),
         .file_bytes = job->file_bytes,
         .report_bytes = job->report_bytes,
+        .error_bytes = job->error ? (uint32_t)strlen(job->error) + 1 : job->error_bytes,
         .proof = job->proof,
         .partitions = job->partitions,
         .partitions_done = job->partitions_done,
@@ -489,6 +490,7 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
         errmsg_prefix(err, ret, "%s: cannot recover", opt->store_dir);
         goto out;
     }
+    store_reserve_ids(jobs->store); /* where the disk refuses, who wants one hears of it */
     jobs->opt.changed = opt->changed;
     jobs->totals.done_ever = jobs->totals.failed_ever = 0; /* what was found, not what happened */
     *out = jobs;
@@ -620,16 +622,15 @@ static bool has_record(struct jobs *jobs, uint64_t id)
     return store_record_get(jobs->store, id, &r) != -ENOENT;
 }
 
+/* With lock. */
 static void drop_removed(struct jobs *jobs, struct job *job)
 {
-    pthread_mutex_lock(&jobs->lock);
     if (job->run)
         run_leave(jobs, job);
     if (!job_state_is_final((enum job_state)job->state))
         job_set_state(jobs, job, JOB_CANCELLED);
     job->ended_ns = job->ended_ns ? job->ended_ns : now_ns();
     table_drop(jobs, job);
-    pthread_mutex_unlock(&jobs->lock);
 }
 
 /* With disk, without lock. *gone says whether the job has left: it stays when its record could not be
@@ -641,9 +642,11 @@ static int remove_job(struct jobs *jobs, struct job *job, bool *gone)
         run_prepare_leave(jobs, job);
     int ret = job->accepted ? store_record_remove(jobs->store, job->id) : 0;
     *gone = ret == 0 || !has_record(jobs, job->id);
+    pthread_mutex_lock(&jobs->lock);
     if (*gone)
         drop_removed(jobs, job);
-    else if (job->run)
+    pthread_mutex_unlock(&jobs->lock);
+    if (!*gone && job->run)
         job->run->journal_stale = true; /* the next home's was written last */
     return ret;
 }
@@ -678,6 +681,51 @@ int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job
 int jobs_remove(struct jobs *jobs, uint64_t id)
 {
     return remove_by_id(jobs, id, NULL);
+}
+
+/* ---- what needs no disk ---- */
+
+void give_begin(struct jobs *jobs, const struct job *job, const char *name)
+{
+    jobs->giving = (struct giving){name, job};
+}
+
+void give_end(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->lock);
+    jobs->giving = (struct giving){NULL, NULL};
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+static bool is_being_given(const struct jobs *jobs, const char *name)
+{
+    return jobs->giving.name && strcmp(jobs->giving.name, name) == 0;
+}
+
+/* With lock: no record names it, and nobody is about to make or unmake one. So `lock` is enough to change it. */
+static bool has_no_record(const struct jobs *jobs, const struct job *job)
+{
+    return !job->accepted && !job->stray_record && jobs->giving.job != job;
+}
+
+int jobs_remove_at_once(struct jobs *jobs, uint64_t id)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = live_job(jobs, id);
+    int ret = !job ? -ENOENT : has_no_record(jobs, job) ? 0 : -EINPROGRESS;
+    if (ret == 0)
+        drop_removed(jobs, job);
+    pthread_mutex_unlock(&jobs->lock);
+    if (ret < 0)
+        return ret;
+    note_debris(jobs, id);
+    tell_all(jobs);
+    return 0;
+}
+
+void jobs_clear_up(struct jobs *jobs)
+{
+    forget_debris(jobs);
 }
 
 /* ---- ageing ---- */
@@ -988,13 +1036,14 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
     int ret = atomic_load(&jobs->closing) ? -ECANCELED : check_name(name);
 
     if (ret == 0)
+        ret = store_quick_id(jobs->store, &id);
+    if (ret == -EAGAIN)
         ret = store_next_id(jobs->store, &id);
     if (ret < 0)
         return ret;
-    pthread_mutex_lock(&jobs->disk); /* nobody is in the midst of giving this name away */
     pthread_mutex_lock(&jobs->lock);
     struct job *old = table_find(jobs, name);
-    if (old && !is_rejected(old)) {
+    if ((old && !is_rejected(old)) || is_being_given(jobs, name)) {
         ret = -EEXIST;
         goto out;
     }
@@ -1018,7 +1067,6 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
     job_info_fill(job, out);
 out:
     pthread_mutex_unlock(&jobs->lock);
-    pthread_mutex_unlock(&jobs->disk);
     tell_all(jobs);
     return ret;
 }
@@ -1147,17 +1195,50 @@ int jobs_rename(struct jobs *jobs, uint64_t id, const char *name)
     int kind = move_kind(jobs, job, name);
     if (kind >= 0)
         job_get(job);
+    if (kind > MOVE_NOTHING)
+        give_begin(jobs, job, name);
     pthread_mutex_unlock(&jobs->lock);
     if (kind == MOVE_PLAIN)
         ret = rename_plain(jobs, job, name);
     if (kind == MOVE_SUBMITS)
         ret = accept_renamed(jobs, job, name);
+    if (kind > MOVE_NOTHING)
+        give_end(jobs);
     pthread_mutex_unlock(&jobs->disk);
     if (kind < 0)
         return kind;
     pthread_mutex_lock(&jobs->lock);
     job_put(job);
     pthread_mutex_unlock(&jobs->lock);
+    tell_all(jobs);
+    return ret;
+}
+
+/* With lock: a move that no record tells of, of what it moves or of what loses its name. */
+static bool needs_no_disk(struct jobs *jobs, struct job *job, const char *name)
+{
+    const struct job *target = table_find(jobs, name);
+
+    return has_no_record(jobs, job) && (!target || has_no_record(jobs, target)) && !is_being_given(jobs, name) &&
+           !(job->spool && job->spool->closing); /* what becomes of it is being settled, by its name */
+}
+
+int jobs_rename_at_once(struct jobs *jobs, uint64_t id, const char *name)
+{
+    struct new_names names = {0};
+    uint64_t loser = 0;
+    int ret = check_name(name) < 0 ? -EINPROGRESS : new_names_make(&names, name);
+
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = live_job(jobs, id);
+    if (ret == 0 && (move_kind(jobs, job, name) != MOVE_PLAIN || !needs_no_disk(jobs, job, name)))
+        ret = -EINPROGRESS;
+    if (ret == 0)
+        loser = rename_entry(jobs, job, &names);
+    pthread_mutex_unlock(&jobs->lock);
+    new_names_fini(&names);
+    if (loser)
+        note_debris(jobs, loser);
     tell_all(jobs);
     return ret;
 }

@@ -104,6 +104,11 @@ int jobs_report(struct jobs *jobs, uint64_t id, char **json); /* done and failed
 /* ---- a user's changes ---- */
 /* Cancels an unfinished job, forgets an ended one, drops a file. */
 int jobs_remove(struct jobs *jobs, uint64_t id);
+/* These two never wait for the disk: what would be a change of a job's record is -EINPROGRESS, and left to jobs_remove and jobs_rename.
+ * Bytes of files that went so are on disk until jobs_clear_up or jobs_tick. */
+int jobs_remove_at_once(struct jobs *jobs, uint64_t id);
+int jobs_rename_at_once(struct jobs *jobs, uint64_t id, const char *name);
+void jobs_clear_up(struct jobs *jobs);
 /* Identity stays. From a temporary to a final name: submits, by what upload_judge has found: this call
  * reads no document. -EBADMSG, -EFBIG, ... as upload_judge would have said under a final name, and
  * -EOPNOTSUPP for its -EINVAL, which rename(2) has another meaning for; the file keeps its old name
@@ -125,7 +130,8 @@ struct upload_owner {
 };
 
 /* A file that does not exist yet (MKNOD): an empty one in state JOB_RECEIVING. -EEXIST, -EINVAL
- * (reserved name), -ENAMETOOLONG, -ENOSPC, -EDQUOT. A rejected job of that name is forgotten. */
+ * (reserved name), -ENAMETOOLONG, -ENOSPC, -EDQUOT. A rejected job of that name is forgotten. Does not wait for the
+ * disk, but for one call in hundreds where nothing has been opened for writing meanwhile. */
 int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_owner *owner,
                      struct job_info *out);
 /* Opens a file of a temporary name that nobody is writing, for upload_judge and nothing else. -ENOENT,

@@ -54,7 +54,7 @@ struct job {
     struct job *next_by_name, *next_told;
     uint32_t uid, gid, mode;
     uint32_t partitions, partitions_done;
-    uint32_t report_bytes; /* as in struct job_info */
+    uint32_t report_bytes, error_bytes; /* as in struct job_info; error_bytes of the file, if there is no `error` */
     uint64_t in_engines
         [2];       /* a bit for each partition that an engine took under this id and still has */
     uint32_t refs; /* the table, the spool, the list of those to tell, and calls in progress */
@@ -148,6 +148,13 @@ struct upload {
     struct spool *spool;
 };
 
+/* Who holds `disk` and has let `lock` go is about to give this name to this job: until that is through nobody else can have the name, and
+ * the job is not to be changed without `disk`. NULL: nobody. */
+struct giving {
+    const char *name;
+    const struct job *job;
+};
+
 struct jobs {
     struct jobs_options opt;
     atomic_bool closing; /* jobs_refuse_new */
@@ -173,6 +180,7 @@ struct jobs {
     size_t debris_len, debris_room;
     uint32_t readers, readings, spools, temporary_spools;
     bool unstarted; /* an accepted job could not enter the queue: jobs_tick tries again */
+    struct giving giving;
     struct jobs_totals totals;
 };
 
@@ -205,6 +213,9 @@ bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *nam
 /* -EINVAL, -ENAMETOOLONG for what cannot be the name of a job. */
 int check_name(const char *name);
 
+/* With disk and lock; give_end takes the lock. */
+void give_begin(struct jobs *jobs, const struct job *job, const char *name);
+void give_end(struct jobs *jobs);
 /* Removes a job, as jobs_remove; `wanted` (with lock) may say no to what has changed since. Without locks. */
 int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job *job));
 /* Tells opt.changed what there is to tell. Without any lock. */

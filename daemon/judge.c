@@ -354,9 +354,11 @@ static int accept_under_its_name(struct jobs *jobs, struct job *job)
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
     copy_name(name, job->name);
+    give_begin(jobs, job, name);
     pthread_mutex_unlock(&jobs->lock);
     if (!job->accepted && !job_name_is_temporary(name))
         ret = accept_as(jobs, job, name);
+    give_end(jobs);
     pthread_mutex_unlock(&jobs->disk);
     return ret;
 }

@@ -460,10 +460,17 @@ static int put_proof(struct jobs *jobs, uint64_t id, const struct partition_entr
     return ret;
 }
 
+/* What an ended job has on disk. */
+struct end {
+    struct job_record record;
+    size_t report_bytes, error_bytes;
+};
+
 /* Everything that the ended record promises, then the record. */
 static int put_end(struct jobs *jobs, const struct run *run, const struct job *job,
-                   const struct partition_entry *entries, size_t len, struct job_record *r)
+                   const struct partition_entry *entries, size_t len, struct end *end)
 {
+    struct job_record *r = &end->record;
     char *json = NULL;
     int ret = ended_record(jobs, job, run, entries, len, r);
 
@@ -481,18 +488,24 @@ static int put_end(struct jobs *jobs, const struct run *run, const struct job *j
         ret = store_put(jobs->store, job->id, STORE_REPORT, json, strlen(json));
     if (ret == 0)
         ret = store_record_put(jobs->store, r);
+    end->report_bytes = json ? strlen(json) : 0;
+    end->error_bytes = run->failure ? strlen(run->failure) : 0;
     free(json);
     return ret;
 }
 
 /* With lock. */
-static void show_end(struct jobs *jobs, struct job *job, const struct job_record *r)
+static void show_end(struct jobs *jobs, struct job *job, const struct end *end)
 {
+    const struct job_record *r = &end->record;
+
     job->partitions_done = r->partitions_done;
     job->node = r->node;
     job->insecure = r->insecure;
     job->ended_ns = r->ended_ns;
     job_set_state(jobs, job, r->state);
+    job->report_bytes = (uint32_t)end->report_bytes;
+    job->error_bytes = (uint32_t)end->error_bytes;
     uint64_t same_as = job->same_as;
     run_leave(jobs, job);
     job->same_as = same_as; /* that computation has been shared for good */
@@ -500,18 +513,18 @@ static void show_end(struct jobs *jobs, struct job *job, const struct job_record
 
 static int end_member(struct jobs *jobs, struct run *run, struct job *job)
 {
-    struct job_record r;
+    struct end end;
     size_t len;
     struct partition_entry *entries = done_entries(jobs, run, &len);
-    int ret = entries ? put_end(jobs, run, job, entries, len, &r) : -ENOMEM;
+    int ret = entries ? put_end(jobs, run, job, entries, len, &end) : -ENOMEM;
 
     free(entries);
     if (ret < 0)
         return ret;
     store_drop(jobs->store, job->id, STORE_DECODED);
     pthread_mutex_lock(&jobs->lock);
-    job_account(jobs, job, job->disk_bytes - min_size(r.decoded_bytes, job->disk_bytes));
-    show_end(jobs, job, &r);
+    job_account(jobs, job, job->disk_bytes - min_size(end.record.decoded_bytes, job->disk_bytes));
+    show_end(jobs, job, &end);
     pthread_mutex_unlock(&jobs->lock);
     return 0;
 }

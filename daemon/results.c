@@ -183,13 +183,15 @@ static int repair_report(struct jobs *jobs, const struct job *job, char **json)
     return ret;
 }
 
-/* So that `ls -l` of thousands need not look at the disk. */
-static void note_report(struct jobs *jobs, const struct job_info *info, size_t len)
+/* So that `ls -l` need not look at the disk. 0: as it is. */
+static void note_bytes(struct jobs *jobs, const struct job_info *info, size_t report, size_t error)
 {
     pthread_mutex_lock(&jobs->lock);
     struct job *job = table_get(jobs, info->id);
-    if (job && job->state == (uint8_t)info->state && job->ended_ns == info->ended_ns)
-        job->report_bytes = (uint32_t)len;
+    if (job && job->state == (uint8_t)info->state && job->ended_ns == info->ended_ns) {
+        job->report_bytes = report ? (uint32_t)report : job->report_bytes;
+        job->error_bytes = error ? (uint32_t)error : job->error_bytes;
+    }
     pthread_mutex_unlock(&jobs->lock);
 }
 
@@ -209,7 +211,7 @@ int jobs_report(struct jobs *jobs, uint64_t id, char **json)
         len = ret == 0 ? strlen(*json) : 0;
     }
     if (ret == 0)
-        note_report(jobs, &info, len);
+        note_bytes(jobs, &info, len, 0);
     return ret;
 }
 
@@ -251,11 +253,13 @@ int jobs_error(struct jobs *jobs, uint64_t id, char **text)
     if (jobs_get(jobs, id, &info) < 0 || info.state != JOB_FAILED)
         return -ENOENT;
     int ret = store_get(jobs->store, id, STORE_ERROR, (uint8_t **)text, &len);
-    if (!is_lost(ret))
-        return ret;
-    pthread_mutex_lock(&jobs->disk);
-    ret = still_is(jobs, id, JOB_FAILED, &job) ? repair_error(jobs, id, text) : -ENOENT;
-    pthread_mutex_unlock(&jobs->disk);
+    if (is_lost(ret)) {
+        pthread_mutex_lock(&jobs->disk);
+        ret = still_is(jobs, id, JOB_FAILED, &job) ? repair_error(jobs, id, text) : -ENOENT;
+        pthread_mutex_unlock(&jobs->disk);
+    }
+    if (ret == 0)
+        note_bytes(jobs, &info, 0, strlen(*text));
     return ret;
 }
 
@@ -417,6 +421,9 @@ static int end_without_proof(struct jobs *jobs, struct job_record *r, const stru
         ret = store_put(jobs->store, r->id, STORE_ERROR, text, strlen(text));
     if (ret == 0)
         ret = replace_end(jobs, r->id, r);
+    const struct job_info info = {.id = r->id, .state = r->state, .ended_ns = r->ended_ns};
+    if (ret == 0)
+        note_bytes(jobs, &info, strlen(json), strlen(text));
     free(json);
     return ret;
 }

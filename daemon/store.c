@@ -41,8 +41,9 @@
 
 struct store {
     int dir;
-    pthread_mutex_t ids;  /* held while the counter's file is written */
-    uint64_t next, limit; /* guarded by ids: numbers in [next, limit) are ours to give */
+    pthread_mutex_t counter; /* held while its file is written; taken before ids */
+    pthread_mutex_t ids;     /* memory only */
+    uint64_t next, limit;    /* guarded by ids: numbers in [next, limit) are ours to give */
     atomic_uint aside;    /* entries that store_scan found or set aside */
     atomic_uint repaired; /* records written anew from their spare copies */
 };
@@ -270,18 +271,53 @@ static bool id_is_taken(struct store *store, uint64_t id)
     return fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
+int store_quick_id(struct store *store, uint64_t *out)
+{
+    pthread_mutex_lock(&store->ids);
+    int ret = store->next < store->limit ? 0 : -EAGAIN;
+    if (ret == 0)
+        *out = store->next++;
+    pthread_mutex_unlock(&store->ids);
+    return ret;
+}
+
+/* The counter's file says `limit` before any number below that is given. With counter. */
+static int extend_ids(struct store *store)
+{
+    pthread_mutex_lock(&store->ids);
+    uint64_t next = store->next, limit = store->limit;
+    pthread_mutex_unlock(&store->ids);
+    if (limit - next >= IDS_AT_A_TIME / 2)
+        return 0;
+    if (limit >= JOB_ID_END - 2 * IDS_AT_A_TIME)
+        return -EOVERFLOW;
+    int ret = counter_write(store, limit + IDS_AT_A_TIME);
+    if (ret < 0)
+        return ret;
+    pthread_mutex_lock(&store->ids);
+    store->limit = limit + IDS_AT_A_TIME;
+    pthread_mutex_unlock(&store->ids);
+    return 0;
+}
+
+int store_reserve_ids(struct store *store)
+{
+    pthread_mutex_lock(&store->counter);
+    int ret = extend_ids(store);
+    pthread_mutex_unlock(&store->counter);
+    return ret;
+}
+
+/* What the disk refuses matters only when there is no number left. */
 static int next_number(struct store *store, uint64_t *out)
 {
-    if (store->next >= JOB_ID_END - IDS_AT_A_TIME)
-        return -EOVERFLOW;
-    if (store->next == store->limit) {
-        int ret = counter_write(store, store->limit + IDS_AT_A_TIME);
-        if (ret < 0)
+    for (;;) {
+        int ret = store_reserve_ids(store);
+        if (store_quick_id(store, out) == 0)
+            return 0;
+        if (ret < 0) /* else others have taken them all */
             return ret;
-        store->limit += IDS_AT_A_TIME;
     }
-    *out = store->next++;
-    return 0;
 }
 
 uint64_t store_disk_bytes(const struct store *store)
@@ -296,11 +332,9 @@ int store_next_id(struct store *store, uint64_t *out)
     uint64_t id = 0;
     int ret;
 
-    pthread_mutex_lock(&store->ids);
     while ((ret = next_number(store, &id)) == 0 && id_is_taken(store, id))
         log_err(log_u64("job", id), log_str("msg", "the store has something of this number that is "
                                                    "not a job of this service: left alone"));
-    pthread_mutex_unlock(&store->ids);
     if (ret == 0)
         *out = id;
     return ret;
@@ -337,6 +371,7 @@ int store_open(const char *dir, struct store **out, struct errmsg *err)
     if (!store)
         return -ENOMEM;
     store->dir = -1;
+    pthread_mutex_init(&store->counter, NULL);
     pthread_mutex_init(&store->ids, NULL);
     struct errmsg why = {""};
     ret = make_store_dir(dir, &why);
@@ -372,6 +407,7 @@ void store_close(struct store *store)
         return;
     close_fd(store->dir); /* with it goes the lock */
     pthread_mutex_destroy(&store->ids);
+    pthread_mutex_destroy(&store->counter);
     free(store);
 }
 

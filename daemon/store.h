@@ -43,6 +43,11 @@ uint64_t store_disk_bytes(const struct store *store);
 /* A number below JOB_ID_END that this store has never given before and that nothing in it is called by.
  * Durable: not after a crash either. */
 int store_next_id(struct store *store, uint64_t *out);
+/* The same without a look at the disk, of numbers that were reserved before: -EAGAIN when none is left. What may have this number without
+ * being ours store_spool_create finds. */
+int store_quick_id(struct store *store, uint64_t *out);
+/* Sees to it that hundreds are reserved; store_next_id does so too. */
+int store_reserve_ids(struct store *store);
 
 /* Goes through the store at start: calls `each` for every job that is there, and removes the rest,
  * temporary files included, and logs how many files of users were among it. A job whose record and spare copy are damaged, and what has a job's name

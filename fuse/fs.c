@@ -1,6 +1,8 @@
 /*
  * One table of operations and a few threads that serve it. Every operation is short: it looks at
- * the tree, changes the job table, or hands the request to writers.c, events.c or the publisher.
+ * the tree, changes the job table in memory, or hands the request to writers.c, events.c or the publisher.
+ * None waits for the disk: what does, reading what is on it and changing what it must remember, is served by threads of
+ * its own (struct slow), so that however many such requests hang, whoever only looks is answered.
  * Attributes and names are valid for no time (timeouts 0), for jobs change without the kernel. But
  * what a listing says of ended ones is for a moment, and so is the way to them: long enough for
  * `ls -l` to come to each. Whoever changes such a job takes that back (forget_listed).
@@ -12,10 +14,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +31,7 @@
 
 #include "fuse/events.h"
 #include "fuse/handle.h"
+#include "fuse/intake.h"
 #include "fuse/mount.h"
 #include "fuse/publish.h"
 #include "fuse/texts.h"
@@ -37,6 +42,7 @@
 #define KEPT_MS 20           /* `ls -l` asks for what it was given at once */
 #define LISTED_SLACK_MS 5000 /* the listing itself, on a busy machine, included */
 #define INTAKE_THREADS 4
+#define SLOW_THREADS 4
 #define HANDLES_USER_MAX 4096 /* files that one user may have open to read */
 #define EVENTS_USER_MAX 64    /* of which `events`: each line goes to each of them */
 
@@ -57,12 +63,19 @@ struct fs {
     struct writers *writers;
     struct events *events;
     struct texts *texts;
+    struct intake *slow; /* its threads may wait for the disk */
     int stop_fd, ended_fd;
     unsigned threads_max, threads_len;
     pthread_t *threads;
 
     pthread_mutex_t lock;
-    struct handle *handles; /* all but writers and texts; guarded by lock */
+    struct handle *handles; /* all but writers and texts; guarded by lock, as all below */
+    struct statvfs space;   /* of the store's disk, as it was a second ago */
+    int space_error;        /* why it is not known, or 0 */
+    bool space_asked;
+    bool silent; /* nobody is to be told of anything any more */
+    unsigned telling;
+    pthread_cond_t told;
 };
 
 static struct fs *fs_of(fuse_req_t req)
@@ -141,6 +154,76 @@ static void warn(struct fs *fs, const char *text)
 {
     if (fs->warn)
         fs->warn(fs->ctx, text);
+}
+
+/* ---- what may wait for the disk ---- */
+
+/* A request, with copies of what it came with. It has a lane of its own: such requests wait for none of each other. */
+struct slow {
+    struct intake_lane lane;
+    struct intake_task task;
+    void (*serve)(const struct slow *s); /* answers */
+    struct fs *fs;
+    fuse_req_t req; /* NULL: nobody asked */
+    uint64_t ino;   /* or the parent's, where there is a name */
+    char name[NAME_MAX + 1], new_name[NAME_MAX + 1];
+    unsigned flags;
+    struct stat attr;
+    int to_set;
+    struct handle *handle; /* open as long as somebody waits for it */
+    size_t size;
+    off_t offset;
+    char bytes[]; /* of a write */
+};
+
+static enum intake_result run_slow(struct intake_task *task)
+{
+    struct slow *s = (struct slow *)((char *)task - offsetof(struct slow, task));
+
+    s->serve(s);
+    free(s);
+    return INTAKE_GONE;
+}
+
+/* NULL without memory, and then `req` has been answered. */
+static struct slow *slow_new(struct fs *fs, fuse_req_t req, size_t bytes,
+                             void (*serve)(const struct slow *s))
+{
+    struct slow *s = calloc(1, sizeof(*s) + bytes);
+
+    if (!s) {
+        if (req)
+            reply(req, -ENOMEM);
+        return NULL;
+    }
+    s->fs = fs;
+    s->req = req;
+    s->serve = serve;
+    s->task.run = run_slow;
+    s->lane.user = req ? fuse_req_ctx(req)->uid : (uid_t)-1;
+    return s;
+}
+
+static void slow_push(struct slow *s)
+{
+    if (s)
+        intake_push(s->fs->slow, &s->lane, &s->task);
+}
+
+static void copy_slow_name(char to[NAME_MAX + 1], const char *name)
+{
+    snprintf(to, NAME_MAX + 1, "%s", name);
+}
+
+static void serve_clear_up(const struct slow *s)
+{
+    jobs_clear_up(s->fs->jobs);
+}
+
+/* Files that went without a look at the disk leave it now; without memory for that at the next tick. */
+static void clear_up_soon(struct fs *fs)
+{
+    slow_push(slow_new(fs, NULL, 0, serve_clear_up));
 }
 
 /* ---- names and attributes ---- */
@@ -230,15 +313,13 @@ static void reply_job_attr(fuse_req_t req, uint64_t job)
     reply_attr(req, tree_job_ino(job, TREE_C1));
 }
 
-static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
-                       struct fuse_file_info *fi)
+static void set_attr(fuse_req_t req, uint64_t ino, const struct stat *attr, int to_set,
+                     struct handle *h)
 {
     struct fs *fs = fs_of(req);
-    struct handle *h = fi ? handle_of(fi) : NULL;
     enum tree_kind kind;
     uint64_t job;
 
-    ino = ino_of(ino, fi);
     int ret = set_owner_and_mode(fs, ino, attr, to_set);
     if (ret == 0 && to_set & FUSE_SET_ATTR_SIZE && tree_ino_is_job(ino, &job, &kind)) {
         if (h && h->kind == HANDLE_WRITER) {
@@ -256,6 +337,31 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
         reply_ino(req, ret);
     else
         reply_attr(req, ino);
+}
+
+static void serve_setattr(const struct slow *s)
+{
+    set_attr(s->req, s->ino, &s->attr, s->to_set, s->handle);
+}
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+                       struct fuse_file_info *fi)
+{
+    struct handle *h = fi ? handle_of(fi) : NULL;
+
+    ino = ino_of(ino, fi);
+    if (!(to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))) {
+        set_attr(req, ino, attr, to_set, h);
+        return;
+    }
+    struct slow *s = slow_new(fs_of(req), req, 0, serve_setattr);
+    if (s) {
+        s->ino = ino;
+        s->attr = *attr;
+        s->to_set = to_set;
+        s->handle = h;
+    }
+    slow_push(s);
 }
 
 struct dir_reply {
@@ -287,7 +393,7 @@ static bool add_dirent_plus(void *ctx, const struct tree_dirent *entry)
     struct dir_reply *d = ctx;
     struct fuse_entry_param e = {.attr = {.st_ino = entry->ino, .st_mode = entry->type}};
 
-    if (tree_stat_ended(fs_of(d->req)->tree, entry, &e.attr)) {
+    if (tree_stat_ended(entry, &e.attr)) {
         e.ino = entry->ino;
         e.attr_timeout = e.entry_timeout = KEPT_MS / 1e3;
     }
@@ -337,15 +443,45 @@ static void forget_listed(struct fs *fs, uint64_t job)
     }
 }
 
+static void look_at_space(struct fs *fs)
+{
+    struct statvfs st;
+    int error = statvfs(fs->store_dir, &st) < 0 ? errno : 0;
+
+    pthread_mutex_lock(&fs->lock);
+    fs->space = error ? fs->space : st;
+    fs->space_error = error;
+    fs->space_asked = false;
+    pthread_mutex_unlock(&fs->lock);
+}
+
+static void serve_space(const struct slow *s)
+{
+    look_at_space(s->fs);
+}
+
+/* Asked for now and then, for a disk in trouble may take its time even for that. */
+static void look_at_space_soon(struct fs *fs)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct slow *s = fs->space_asked ? NULL : slow_new(fs, NULL, 0, serve_space);
+    fs->space_asked = fs->space_asked || s;
+    pthread_mutex_unlock(&fs->lock);
+    slow_push(s);
+}
+
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
     struct fs *fs = fs_of(req);
     struct jobs_totals totals;
-    struct statvfs st;
 
     (void)ino;
-    if (statvfs(fs->store_dir, &st) < 0) {
-        fuse_reply_err(req, errno);
+    pthread_mutex_lock(&fs->lock);
+    struct statvfs st = fs->space;
+    int error = fs->space_error;
+    pthread_mutex_unlock(&fs->lock);
+    if (error) {
+        fuse_reply_err(req, error);
         return;
     }
     jobs_totals(fs->jobs, &totals);
@@ -430,20 +566,22 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
     }
 }
 
-static int unlink_kind(struct fs *fs, uint64_t job, enum tree_kind kind)
+typedef int remove_fn(struct jobs *jobs, uint64_t job);
+
+static int unlink_kind(struct fs *fs, uint64_t job, enum tree_kind kind, remove_fn *remove)
 {
     struct job_info info;
 
     if (kind == TREE_C1)
-        return jobs_remove(fs->jobs, job);
+        return remove(fs->jobs, job);
     if (!tree_kind_is_result(kind))
         return -EPERM;
     if (jobs_get(fs->jobs, job, &info) == 0 && info.state == JOB_REJECTED)
-        return jobs_remove(fs->jobs, job); /* the error is all that there is */
+        return remove(fs->jobs, job); /* the error is all that there is */
     return tree_hide(fs->tree, job, kind);
 }
 
-static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+static int unlink_name(fuse_req_t req, uint64_t parent, const char *name, remove_fn *remove)
 {
     struct fs *fs = fs_of(req);
     enum tree_kind kind;
@@ -454,10 +592,35 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
     if (ret == 0)
         ret = tree_lookup(fs->tree, parent, name, &st);
     if (ret == 0)
-        ret = tree_ino_is_job(st.st_ino, &job, &kind) ? unlink_kind(fs, job, kind) : -EPERM;
+        ret = tree_ino_is_job(st.st_ino, &job, &kind) ? unlink_kind(fs, job, kind, remove) : -EPERM;
     if (ret == 0)
         forget_listed(fs, job); /* before the answer, whoever tells of it when */
-    reply(req, ret);
+    return ret;
+}
+
+static void serve_unlink(const struct slow *s)
+{
+    reply(s->req, unlink_name(s->req, s->ino, s->name, jobs_remove));
+}
+
+/* The kernel holds the directory until it is answered: so for what is no job at once, and for a job when the disk has
+ * forgotten it. */
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct fs *fs = fs_of(req);
+    int ret = unlink_name(req, parent, name, jobs_remove_at_once);
+
+    if (ret != -EINPROGRESS) {
+        reply(req, ret);
+        clear_up_soon(fs);
+        return;
+    }
+    struct slow *s = slow_new(fs, req, 0, serve_unlink);
+    if (s) {
+        s->ino = parent;
+        copy_slow_name(s->name, name);
+    }
+    slow_push(s);
 }
 
 /* After the rename of an ended job: its results would still have the old name for whom a listing gave it, and hide those of a job that gets the
@@ -478,9 +641,12 @@ static bool has_ended(struct fs *fs, uint64_t job)
            (info.state == JOB_DONE || info.state == JOB_FAILED);
 }
 
-static int rename_job(struct fs *fs, uid_t user, const char *name, const char *new_name,
-                      unsigned flags)
+typedef int rename_fn(struct jobs *jobs, uint64_t job, const char *name);
+
+static int rename_job(fuse_req_t req, const char *name, const char *new_name, unsigned flags,
+                      rename_fn *move)
 {
+    struct fs *fs = fs_of(req);
     struct stat st, target;
     enum tree_kind kind;
     uint64_t job;
@@ -496,24 +662,43 @@ static int rename_job(struct fs *fs, uid_t user, const char *name, const char *n
         return -ENAMETOOLONG;
     if (flags & RENAME_NOREPLACE && tree_lookup(fs->tree, TREE_INO_JOBS, new_name, &target) == 0)
         return -EEXIST;
-    ret = jobs_rename(fs->jobs, job, new_name);
+    ret = move(fs->jobs, job, new_name);
+    if (ret == -EINPROGRESS)
+        return ret;
     if (ret < 0) /* the directory is locked, so nothing is judged here; the next try will be lucky */
-        writers_judge(fs->writers, job, user);
+        writers_judge(fs->writers, job, fuse_req_ctx(req)->uid);
     else if (has_ended(fs, job))
         outwait_listings(fs);
     return ret;
 }
 
+static void serve_rename(const struct slow *s)
+{
+    reply(s->req, rename_job(s->req, s->name, s->new_name, s->flags, jobs_rename));
+}
+
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                       const char *new_name, unsigned flags)
 {
+    struct fs *fs = fs_of(req);
     int ret = parent == TREE_INO_JOBS && new_parent == TREE_INO_JOBS ? may_take_name(req, name) : -EPERM;
 
     if (ret == 0)
         ret = may_take_name(req, new_name);
     if (ret == 0)
-        ret = rename_job(fs_of(req), fuse_req_ctx(req)->uid, name, new_name, flags);
-    reply(req, ret);
+        ret = rename_job(req, name, new_name, flags, jobs_rename_at_once);
+    if (ret != -EINPROGRESS) {
+        reply(req, ret);
+        clear_up_soon(fs);
+        return;
+    }
+    struct slow *s = slow_new(fs, req, 0, serve_rename);
+    if (s) {
+        copy_slow_name(s->name, name);
+        copy_slow_name(s->new_name, new_name);
+        s->flags = flags;
+    }
+    slow_push(s);
 }
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
@@ -710,22 +895,53 @@ static void read_c1(struct fs *fs, uint64_t job, fuse_req_t req, size_t size, ui
     free(buf);
 }
 
+static void serve_read(const struct slow *s)
+{
+    struct handle *h = s->handle;
+
+    if (h->kind == HANDLE_TEXT)
+        text_read((struct text *)h, s->req, s->size, (uint64_t)s->offset);
+    else
+        read_c1(s->fs, h->kind == HANDLE_FILE ? ((struct file *)h)->job : writer_job((struct writer *)h), s->req,
+                s->size, (uint64_t)s->offset);
+}
+
+static void read_slowly(fuse_req_t req, struct handle *h, size_t size, off_t offset)
+{
+    struct slow *s = slow_new(fs_of(req), req, 0, serve_read);
+
+    if (s) {
+        s->handle = h;
+        s->size = size;
+        s->offset = offset;
+    }
+    slow_push(s);
+}
+
+static bool is_result(uint64_t ino)
+{
+    enum tree_kind kind;
+    uint64_t job;
+
+    return tree_ino_is_job(ino, &job, &kind) && tree_kind_is_result(kind);
+}
+
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
                     struct fuse_file_info *fi)
 {
     struct fs *fs = fs_of(req);
     struct handle *h = handle_of(fi);
 
-    (void)ino;
     switch (h->kind) {
     case HANDLE_FILE:
-        read_c1(fs, ((struct file *)h)->job, req, size, (uint64_t)offset);
-        break;
     case HANDLE_WRITER:
-        read_c1(fs, writer_job((struct writer *)h), req, size, (uint64_t)offset);
+        read_slowly(req, h, size, offset);
         break;
     case HANDLE_TEXT:
-        text_read((struct text *)h, req, size, (uint64_t)offset);
+        if (is_result(ino))
+            read_slowly(req, h, size, offset);
+        else
+            text_read((struct text *)h, req, size, (uint64_t)offset);
         break;
     case HANDLE_EVENTS:
         readers_read(events_readers(fs->events), ((struct file *)h)->reader, req, size,
@@ -737,17 +953,28 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
     }
 }
 
+static void serve_text(const struct slow *s)
+{
+    text_write((struct text *)s->handle, s->req, s->bytes, s->size, by_trusted(s->req));
+}
+
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t offset,
                      struct fuse_file_info *fi)
 {
     struct handle *h = handle_of(fi);
 
     (void)ino;
-    if (h->kind == HANDLE_WRITER)
+    if (h->kind == HANDLE_WRITER) {
         writer_write((struct writer *)h, req, buf, size, (uint64_t)offset);
-    else if (h->kind == HANDLE_TEXT)
-        text_write((struct text *)h, req, buf, size, by_trusted(req));
-    else
+    } else if (h->kind == HANDLE_TEXT) {
+        struct slow *s = slow_new(fs_of(req), req, size, serve_text);
+        if (s) {
+            s->handle = h;
+            s->size = size;
+            memcpy(s->bytes, buf, size);
+        }
+        slow_push(s);
+    } else
         reply(req, -EACCES);
 }
 
@@ -826,9 +1053,37 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- what the rest of the service tells ---- */
 
+/* False: the mount is going, and with it the descriptor on which the kernel is told. */
+static bool tell_begin(struct fs *fs)
+{
+    pthread_mutex_lock(&fs->lock);
+    bool may = !fs->silent;
+    fs->telling += may;
+    pthread_mutex_unlock(&fs->lock);
+    return may;
+}
+
+static void tell_end(struct fs *fs)
+{
+    pthread_mutex_lock(&fs->lock);
+    fs->telling--;
+    pthread_cond_broadcast(&fs->told);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+/* From now on nobody is in the midst of telling. */
+static void be_silent(struct fs *fs)
+{
+    pthread_mutex_lock(&fs->lock);
+    fs->silent = true;
+    while (fs->telling > 0)
+        pthread_cond_wait(&fs->told, &fs->lock);
+    pthread_mutex_unlock(&fs->lock);
+}
+
 void fs_job_changed(struct fs *fs, const struct job_info *info, enum job_state was, bool gone)
 {
-    if (!fs)
+    if (!fs || !tell_begin(fs))
         return;
     tree_job_changed(fs->tree, info, gone);
     if (gone || job_state_is_final(was) || job_state_is_final(info->state))
@@ -843,6 +1098,7 @@ void fs_job_changed(struct fs *fs, const struct job_info *info, enum job_state w
     if (gone)
         writers_gone(fs->writers, info->id);
     writers_room(fs->writers);
+    tell_end(fs);
 }
 
 struct users *fs_users(struct fs *fs)
@@ -852,14 +1108,18 @@ struct users *fs_users(struct fs *fs)
 
 void fs_room(struct fs *fs)
 {
-    if (fs)
-        writers_room(fs->writers);
+    if (!fs || !tell_begin(fs))
+        return;
+    writers_room(fs->writers);
+    tell_end(fs);
 }
 
 void fs_event(struct fs *fs, const char *text)
 {
-    if (fs)
-        events_add_text(fs->events, text);
+    if (!fs || !tell_begin(fs))
+        return;
+    events_add_text(fs->events, text);
+    tell_end(fs);
 }
 
 static void on_tick(void *ctx)
@@ -867,6 +1127,7 @@ static void on_tick(void *ctx)
     struct fs *fs = ctx;
     int64_t now = now_ms();
 
+    look_at_space_soon(fs);
     writers_tick(fs->writers, now, fs->request_limit_ms);
     if (fs->request_limit_ms)
         events_heartbeat(fs->events, now, fs->request_limit_ms);
@@ -1061,8 +1322,10 @@ static int make_workers(struct fs *fs, struct errmsg *err)
                                       .users = fs->users,
                                       .places_user = half_of(fs->max_unfinished),
                                       .threads = INTAKE_THREADS};
-    int ret = publisher_create(&publisher, &fs->publisher, err);
+    int ret = intake_create(SLOW_THREADS, &fs->slow, err);
 
+    if (ret == 0)
+        ret = publisher_create(&publisher, &fs->publisher, err);
     if (ret < 0)
         return ret;
     writers.publisher = fs->publisher;
@@ -1077,6 +1340,7 @@ int fs_create(const struct fs_options *opt, struct fs **out, struct errmsg *err)
     if (!fs)
         return errmsg_set(err, -ENOMEM, "fuse: no memory");
     pthread_mutex_init(&fs->lock, NULL);
+    pthread_cond_init(&fs->told, NULL);
     fs->stop_fd = fs->ended_fd = -1;
     fs->max_unfinished = opt->max_unfinished;
     fs->critical_gid = opt->critical_gid;
@@ -1104,6 +1368,7 @@ int fs_attach(struct fs *fs, struct jobs *jobs, struct tree *tree, struct errmsg
 {
     fs->jobs = jobs;
     fs->tree = tree;
+    look_at_space(fs);
     if (users_create(&fs->users) < 0 || events_create(&fs->events) < 0 || texts_create(tree, &fs->texts) < 0)
         return errmsg_set(err, -ENOMEM, "fuse: no memory");
     return make_workers(fs, err);
@@ -1113,6 +1378,8 @@ int fs_start(struct fs *fs, struct errmsg *err)
 {
     int ret = writers_start(fs->writers, err);
 
+    if (ret == 0)
+        ret = intake_start(fs->slow, err);
     if (ret == 0)
         ret = start_threads(fs);
     if (ret < 0)
@@ -1143,8 +1410,10 @@ void fs_stop(struct fs *fs)
     for (unsigned i = 0; i < fs->threads_len; i++)
         pthread_join(fs->threads[i], NULL);
     fs->threads_len = 0;
-    atomic_store(&fs->listed_until_ms, 0);
+    intake_destroy(fs->slow);
+    fs->slow = NULL;
     writers_drain(fs->writers);
+    be_silent(fs);
     close_handles(fs); /* with them goes everything that a later change might tell the kernel of */
     unmount(fs);
 }
@@ -1154,6 +1423,7 @@ void fs_destroy(struct fs *fs)
     if (!fs)
         return;
     unmount(fs);
+    intake_destroy(fs->slow);
     writers_destroy(fs->writers);
     publisher_destroy(fs->publisher);
     events_destroy(fs->events);
@@ -1168,6 +1438,7 @@ void fs_destroy(struct fs *fs)
     free(fs->threads);
     free(fs->mountpoint);
     free(fs->store_dir);
+    pthread_cond_destroy(&fs->told);
     pthread_mutex_destroy(&fs->lock);
     free(fs);
 }

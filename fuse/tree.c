@@ -56,7 +56,7 @@ struct tree {
     struct node *nodes;
     size_t nodes_len, nodes_max;
     uint64_t start_id;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* held over a look into the job table */
     struct shown *shown[SHOWN_BUCKETS]; /* guarded by lock */
 };
 
@@ -199,14 +199,21 @@ static bool has_its_name(struct tree *t, const struct job_info *info)
     return jobs_find(t->jobs, info->name, &named) == 0 && named.id == info->id;
 }
 
-unsigned tree_due(struct tree *t, uint64_t id, struct job_info *info)
+/* Under the lock: what is due and what becomes of that is one step, or a change that is told late would make a result appear twice. */
+static unsigned due(struct tree *t, uint64_t id, struct job_info *info)
 {
-    unsigned published, hidden;
-
     if (jobs_get(t->jobs, id, info) < 0 || info->temporary || !has_its_name(t, info))
         return 0;
-    shown_masks(t, info, &published, &hidden);
-    return results_of(info) & ~published & ~hidden;
+    const struct shown *s = *shown_find(t, id);
+    return results_of(info) & ~(s ? s->published | s->hidden : shown_by_default(t, info));
+}
+
+unsigned tree_due(struct tree *t, uint64_t id, struct job_info *info)
+{
+    pthread_mutex_lock(&t->lock);
+    unsigned kinds = due(t, id, info);
+    pthread_mutex_unlock(&t->lock);
+    return kinds;
 }
 
 int tree_publish(struct tree *t, uint64_t id, enum tree_kind kind)
@@ -214,14 +221,12 @@ int tree_publish(struct tree *t, uint64_t id, enum tree_kind kind)
     struct job_info info;
     int ret = 0;
 
-    if (!(tree_due(t, id, &info) & 1u << kind))
-        return -ENOENT;
     pthread_mutex_lock(&t->lock);
-    struct shown *s = shown_get(t, &info);
+    struct shown *s = due(t, id, &info) & 1u << kind ? shown_get(t, &info) : NULL;
     if (s)
         s->published |= 1u << kind;
     else
-        ret = -ENOMEM;
+        ret = -ENOENT; /* or no memory, which is as bad */
     pthread_mutex_unlock(&t->lock);
     if (ret == 0 && jobs_get(t->jobs, id, &info) < 0) { /* went meanwhile: leave no entry behind */
         tree_job_changed(t, &info, true);
@@ -247,21 +252,81 @@ int tree_hide(struct tree *t, uint64_t id, enum tree_kind kind)
     return ret;
 }
 
+/* The published results that there are no more: another one of that kind is published anew. */
+static unsigned lost(const struct job_info *info)
+{
+    unsigned kinds = job_state_is_final(info->state) ? 0 : ALL_KINDS;
+
+    return info->has_error ? kinds : kinds | 1u << TREE_ERROR;
+}
+
+/* What is told is what was: the job may have ended meanwhile, and its results may have been published. */
 void tree_job_changed(struct tree *t, const struct job_info *info, bool gone)
 {
-    unsigned lost = job_state_is_final(info->state) ? 0 : ALL_KINDS;
+    struct job_info now;
 
-    if (!info->has_error)
-        lost |= 1u << TREE_ERROR; /* the next one is published anew */
     pthread_mutex_lock(&t->lock);
     struct shown *s = *shown_find(t, info->id);
     if (gone) {
         shown_drop(t, info->id);
-    } else if (s) {
-        s->published &= ~lost;
-        s->hidden &= ~lost;
+    } else if (s && jobs_get(t->jobs, info->id, &now) == 0) {
+        s->published &= ~lost(&now);
+        s->hidden &= ~lost(&now);
     }
     pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- texts that are made of what the table knows ---- */
+
+static int render_text(char **text, size_t *len, const char *from)
+{
+    char *copy = strdup(from);
+
+    if (!copy)
+        return -ENOMEM;
+    *text = copy;
+    *len = strlen(copy);
+    return 0;
+}
+
+/* What a job waits for, as the status file says it; "" when it waits for nothing. */
+static void waits_for(const struct job_info *info, char *out, size_t max)
+{
+    out[0] = '\0';
+    if (info->temporary)
+        snprintf(out, max, " waits=rename");
+    else if (info->state == JOB_RECEIVING)
+        snprintf(out, max, " waits=writer");
+    else if (info->waits_for_params && info->params_percent >= 0)
+        snprintf(out, max, " waiting for parameters %d%%", info->params_percent);
+    else if (info->waits_for_params)
+        snprintf(out, max, " waiting for parameters");
+    else if (info->state == JOB_QUEUED && info->same_as)
+        snprintf(out, max, " waits=job:%" PRIu64, info->same_as);
+    else if (info->state == JOB_QUEUED && info->node < 0)
+        snprintf(out, max, " waits=engine");
+}
+
+static int render_status(const struct job_info *info, char **text, size_t *len)
+{
+    char line[256], waits[64], progress[32] = "", node[32] = "";
+
+    waits_for(info, waits, sizeof(waits));
+    if (info->partitions)
+        snprintf(progress, sizeof(progress), " %u/%u", info->partitions_done, info->partitions);
+    if (info->node >= 0)
+        snprintf(node, sizeof(node), " node=%d", info->node);
+    snprintf(line, sizeof(line), "%s%s%s%s%s\n", job_state_name(info->state), progress, node, waits,
+             info->insecure ? " insecure development parameters" : "");
+    return render_text(text, len, line);
+}
+
+static int render_priority(const struct job_info *info, char **text, size_t *len)
+{
+    char line[32];
+
+    snprintf(line, sizeof(line), "%s\n", job_priority_name(info->priority));
+    return render_text(text, len, line);
 }
 
 /* ---- attributes ---- */
@@ -320,36 +385,36 @@ static mode_t kind_mode(const struct job_info *info, enum tree_kind kind)
     return (info->mode & 0444) | (kind == TREE_PRIORITY ? 0200 : 0);
 }
 
-/* -ENOENT where the file has nothing to be read. */
-static int kind_bytes(struct tree *t, const struct job_info *info, enum tree_kind kind,
-                      uint64_t *bytes)
+/* Without a look at the disk: `ls -l` waits for nothing. -ENOENT where the file has nothing to be read. */
+static int kind_bytes(const struct job_info *info, enum tree_kind kind, uint64_t *bytes)
 {
     char *text = NULL;
     size_t len = 0;
     int ret = 0;
 
-    if (kind == TREE_C1) {
-        *bytes = info->file_bytes;
-    } else if (kind ==
-               TREE_PROOF_BIN) { /* known without a look at the disk: `ls -l` asks thousands */
-        *bytes = (uint64_t)PROOF_BYTES * info->partitions;
-    } else if (kind == TREE_PROOF) {
-        *bytes = (uint64_t)PROOF_BYTES * info->partitions * 2 + 1;
-    } else if (kind == TREE_REPORT && info->report_bytes) {
-        *bytes = info->report_bytes;
-    } else {
-        ret = tree_render(t, tree_job_ino(info->id, kind), &text, &len);
-        *bytes = len;
-    }
+    if (kind == TREE_REPORT || kind == TREE_ERROR)
+        ret = results_of(info) & 1u << kind ? 0 : -ENOENT;
+    if (kind == TREE_C1)
+        len = info->file_bytes;
+    else if (kind == TREE_PROOF_BIN)
+        len = PROOF_BYTES * (size_t)info->partitions;
+    else if (kind == TREE_PROOF)
+        len = PROOF_BYTES * (size_t)info->partitions * 2 + 1;
+    else if (kind == TREE_REPORT)
+        len = info->report_bytes;
+    else if (kind == TREE_ERROR)
+        len = info->error_bytes;
+    else
+        ret = kind == TREE_STATUS ? render_status(info, &text, &len) : render_priority(info, &text, &len);
     free(text);
+    *bytes = len;
     return ret;
 }
 
-static int stat_job(struct tree *t, const struct job_info *info, enum tree_kind kind,
-                    struct stat *st)
+static int stat_job(const struct job_info *info, enum tree_kind kind, struct stat *st)
 {
     uint64_t bytes;
-    int ret = kind_bytes(t, info, kind, &bytes);
+    int ret = kind_bytes(info, kind, &bytes);
 
     if (ret < 0)
         return ret;
@@ -390,7 +455,7 @@ int tree_getattr(struct tree *t, uint64_t ino, struct stat *out)
     else if (!tree_ino_is_job(ino, &job, &kind) || jobs_get(t->jobs, job, &info) < 0)
         return -ENOENT;
     else
-        return stat_job(t, &info, kind, out);
+        return stat_job(&info, kind, out);
     return 0;
 }
 
@@ -417,7 +482,7 @@ static int lookup_job(struct tree *t, const char *name, struct stat *out)
     int ret = jobs_find(t->jobs, base, &info);
     if (ret < 0)
         return ret;
-    return visible_kinds(t, &info) & 1u << kind ? stat_job(t, &info, kind, out) : -ENOENT;
+    return visible_kinds(t, &info) & 1u << kind ? stat_job(&info, kind, out) : -ENOENT;
 }
 
 static bool is_present(const struct node *n)
@@ -529,7 +594,7 @@ int tree_list(struct tree *t, uint64_t ino, uint64_t offset,
 }
 
 /* The error of a job that is done is of the last upload over it, and another one may come. */
-bool tree_stat_ended(struct tree *t, const struct tree_dirent *entry, struct stat *out)
+bool tree_stat_ended(const struct tree_dirent *entry, struct stat *out)
 {
     enum tree_kind kind;
     uint64_t job;
@@ -537,61 +602,10 @@ bool tree_stat_ended(struct tree *t, const struct tree_dirent *entry, struct sta
     if (!entry->job || (entry->job->state != JOB_DONE && entry->job->state != JOB_FAILED))
         return false;
     return tree_ino_is_job(entry->ino, &job, &kind) && kind != TREE_ERROR &&
-           stat_job(t, entry->job, kind, out) == 0;
+           stat_job(entry->job, kind, out) == 0;
 }
 
 /* ---- contents ---- */
-
-static int render_text(char **text, size_t *len, const char *from)
-{
-    char *copy = strdup(from);
-
-    if (!copy)
-        return -ENOMEM;
-    *text = copy;
-    *len = strlen(copy);
-    return 0;
-}
-
-/* What a job waits for, as the status file says it; "" when it waits for nothing. */
-static void waits_for(const struct job_info *info, char *out, size_t max)
-{
-    out[0] = '\0';
-    if (info->temporary)
-        snprintf(out, max, " waits=rename");
-    else if (info->state == JOB_RECEIVING)
-        snprintf(out, max, " waits=writer");
-    else if (info->waits_for_params && info->params_percent >= 0)
-        snprintf(out, max, " waiting for parameters %d%%", info->params_percent);
-    else if (info->waits_for_params)
-        snprintf(out, max, " waiting for parameters");
-    else if (info->state == JOB_QUEUED && info->same_as)
-        snprintf(out, max, " waits=job:%" PRIu64, info->same_as);
-    else if (info->state == JOB_QUEUED && info->node < 0)
-        snprintf(out, max, " waits=engine");
-}
-
-static int render_status(const struct job_info *info, char **text, size_t *len)
-{
-    char line[256], waits[64], progress[32] = "", node[32] = "";
-
-    waits_for(info, waits, sizeof(waits));
-    if (info->partitions)
-        snprintf(progress, sizeof(progress), " %u/%u", info->partitions_done, info->partitions);
-    if (info->node >= 0)
-        snprintf(node, sizeof(node), " node=%d", info->node);
-    snprintf(line, sizeof(line), "%s%s%s%s%s\n", job_state_name(info->state), progress, node, waits,
-             info->insecure ? " insecure development parameters" : "");
-    return render_text(text, len, line);
-}
-
-static int render_priority(const struct job_info *info, char **text, size_t *len)
-{
-    char line[32];
-
-    snprintf(line, sizeof(line), "%s\n", job_priority_name(info->priority));
-    return render_text(text, len, line);
-}
 
 static int render_proof_hex(struct tree *t, uint64_t job, char **text, size_t *len)
 {

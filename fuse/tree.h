@@ -96,7 +96,7 @@ int tree_list(struct tree *tree, uint64_t ino, uint64_t offset,
 
 /* The attributes of an entry that has come to an end: they stay until tree_job_changed is told of the job. False: any
  * other. */
-bool tree_stat_ended(struct tree *tree, const struct tree_dirent *entry, struct stat *out);
+bool tree_stat_ended(const struct tree_dirent *entry, struct stat *out);
 
 /* Contents of a generated file, malloc'ed: everything but NAME itself and `events`. */
 int tree_render(struct tree *tree, uint64_t ino, char **text, size_t *len);

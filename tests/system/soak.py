@@ -757,6 +757,7 @@ begun = time.monotonic()
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would those we end by it
     os.mkdir(WORK + "/doc")
     os.chmod(WORK + "/doc", 0o777)
     workers = [Worker(i, uid) for i, uid in enumerate(USERS)]

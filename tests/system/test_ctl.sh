@@ -153,6 +153,11 @@ has out "insecure development parameters"
 cp "$key" "$tmp/bad.vk"
 printf '\x01' | dd of="$tmp/bad.vk" bs=1 seek=300 conv=notrunc status=none
 run 1 "inspect broken key" "$ctl" inspect "$tmp/bad.vk"
+cut_params=$tmp/$(basename "$key" .vk).params
+cp "$tmp/cut.hex" "$cut_params"
+run 1 "inspect cut parameters" "$ctl" inspect "$cut_params"
+has out "300 bytes, wanted 1114707768"
+rm "$cut_params"
 head -c 1000 "$sealed/c1.json" >"$tmp/cut.json"
 run 1 "inspect cut C1" "$ctl" inspect "$tmp/cut.json"
 printf 'root:x:0:0:root:/root:/bin/bash\n' >"$tmp/text"

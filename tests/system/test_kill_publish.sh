@@ -1,5 +1,5 @@
 # kill -9 of a front that is in its own mount, making results appear, while others make and remove names there: nobody hangs, neither the
-# front nor they. KILLS times.
+# front nor they. KILLS times. And SIGTERM then: a clean end.
 needs_params=no
 . "$(dirname "$0")/lib.sh"
 real_engine
@@ -30,6 +30,27 @@ for k in $(seq "$kills"); do
     for w in 1 2 3 4; do wait "${makers[w]}" 2>/dev/null; done
     expect "$k: a restart" restart --nodes all --simulate "$work/sim"
     [ "$failed" -eq 0 ] || break
+    expect "$k: every job ends" wait_for 60 published 60
+    expect "$k: rm" bash -c "rm '$jobs'/j?.* '$jobs'/j??.* -f; rm '$jobs'/j? '$jobs'/j??"
+done
+
+# ---- the same with an end in good order, again and again at another moment: publications that are under way, watchers, files that are open
+for k in $(seq "$kills"); do
+    for w in 1 2; do
+        python3 tests/system/churn.py "$jobs/.$w" 2>/dev/null &
+        makers[w]=$!
+    done
+    cat "$mnt/events" >/dev/null 2>&1 &
+    reader=$!
+    for i in $(seq 60); do echo "{\"proofd-test\":{\"partitions\":1,\"seed\":9$k}}" >"$jobs/j$i"; done
+    expect "$k: results appear" wait_for 60 published $((k % 3 * 8))
+    kill -TERM "$front"
+    wait "$front"
+    same "$k: SIGTERM among them: a clean end" $? 0
+    front=
+    for w in 1 2; do wait "${makers[w]}" 2>/dev/null; done
+    wait "$reader" 2>/dev/null
+    expect "$k: a restart" restart --nodes all --simulate "$work/sim"
     expect "$k: every job ends" wait_for 60 published 60
     expect "$k: rm" bash -c "rm '$jobs'/j?.* '$jobs'/j??.* -f; rm '$jobs'/j? '$jobs'/j??"
 done

@@ -36,6 +36,65 @@ static unsigned jobs_on_disk(void)
     return jobs;
 }
 
+/* ---- at once ---- */
+
+static struct job_info make_file(const char *name)
+{
+    const struct upload_owner owner = {.uid = 1000, .mode = 0644};
+    struct job_info info;
+
+    ck_assert_int_eq(jobs_create_file(js->jobs, name, &owner, &info), 0);
+    return info;
+}
+
+/* Names of what is no job come and go without the disk; what a record tells of is left to those who wait for it. */
+START_TEST(jobs_at_once__files_that_are_no_jobs)
+{
+    size_t len;
+    const uint8_t *bytes = document("2KiB-sealed", &len);
+    struct upload *u = js_open(js, ".a");
+    uint64_t id = upload_job_id(u);
+
+    js_write(u, bytes, 100, 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, ".b"), 0);
+    ck_assert_uint_eq(js_find(js, ".b").id, id);
+    ck_assert_int_eq(js_state(js, ".a"), JOB_STATES);
+    js_write(u, bytes + 100, len - 100, 100);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, "b"), -EINPROGRESS); /* that submits it */
+    ck_assert_uint_eq(js_find(js, ".b").id, id);
+    struct job_info other = make_file(".c");
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, ".c"), 0); /* over another one */
+    struct job_info info;
+    ck_assert_int_eq(jobs_get(js->jobs, other.id, &info), -ENOENT);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, "x.proof"), -EINPROGRESS);
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "c"), 0);
+    ck_assert_int_eq(js_state(js, "c"), JOB_QUEUED);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), -EINPROGRESS);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, ".d"), -EINPROGRESS);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, make_file(".e").id, "c"), -EINPROGRESS);
+    ck_assert_int_eq(js_state(js, "c"), JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(jobs_remove_at_once__its_bytes_follow)
+{
+    struct upload *u = js_open(js, ".a");
+    uint64_t id = upload_job_id(u);
+
+    js_write(u, "{", 1, 0);
+    upload_close(u, false);
+    ck_assert_uint_eq(jobs_on_disk(), 1);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
+    ck_assert_int_eq(js_state(js, ".a"), JOB_STATES);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), -ENOENT);
+    ck_assert_uint_gt(make_file(".a").id, id); /* the name is free */
+    jobs_clear_up(js->jobs);
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+}
+END_TEST
+
 /* ---- looking ---- */
 
 START_TEST(jobs__a_copy_becomes_a_job_and_ends_with_its_proof)
@@ -568,6 +627,8 @@ int main(void)
     tcase_add_test(tc, jobs__ended_jobs_have_so_many_bytes);
     tcase_add_test(tc, jobs_set_limits__count_from_then_on);
     tcase_add_test(tc, jobs__a_restart_queues_what_was_accepted);
+    tcase_add_test(tc, jobs_at_once__files_that_are_no_jobs);
+    tcase_add_test(tc, jobs_remove_at_once__its_bytes_follow);
     tcase_add_test(tc, jobs_open__two_services_cannot_share_a_store);
     tcase_add_test(tc, jobs__ten_thousand_ended_jobs_cost_little);
     tcase_add_test(tc, jobs__ten_thousand_queued_jobs_cost_little);

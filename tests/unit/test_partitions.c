@@ -229,8 +229,11 @@ START_TEST(jobs_partition_failed__fails_the_job_with_its_text)
         ck_assert_int_eq(jobs_error(js->jobs, id, &text), 0);
         ck_assert_mem_eq(text, "the proof does not verify\n", 26);
         ck_assert_ptr_nonnull(strstr(text, "partition 1"));
+        ck_assert_uint_eq(js_find(js, "a").error_bytes, strlen(text)); /* known without a look at the disk */
         free(text);
+        ck_assert_uint_gt(js_find(js, "a").report_bytes, 0);
         ck_assert_int_eq(jobs_report(js->jobs, id, &text), 0);
+        ck_assert_uint_eq(js_find(js, "a").report_bytes, strlen(text));
         ck_assert_ptr_nonnull(strstr(text, "\"error\": \"the proof does not verify\\u000a"));
         free(text);
         ck_assert_uint_eq(js_prove_all(js), 0);

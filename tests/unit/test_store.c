@@ -236,6 +236,31 @@ START_TEST(store_next_id__never_gives_a_number_twice)
 }
 END_TEST
 
+/* Hundreds are reserved, and given without the disk; what a restart finds are later ones. */
+START_TEST(store_quick_id__gives_what_is_reserved)
+{
+    struct store *store = must_open();
+    uint64_t id, last = 0;
+    unsigned n = 0;
+
+    ck_assert_int_eq(store_quick_id(store, &id), -EAGAIN);
+    ck_assert_int_eq(store_reserve_ids(store), 0);
+    for (; store_quick_id(store, &id) == 0; n++) {
+        ck_assert_uint_gt(id, last);
+        last = id;
+    }
+    ck_assert_uint_ge(n, 500);
+    ck_assert_int_eq(store_next_id(store, &id), 0);
+    ck_assert_uint_gt(id, last);
+    ck_assert_int_eq(store_quick_id(store, &last), 0);
+    store_close(store);
+    store = must_open();
+    ck_assert_int_eq(store_next_id(store, &id), 0);
+    ck_assert_uint_gt(id, last);
+    store_close(store);
+}
+END_TEST
+
 /* A number that somebody else has put into the store is passed over, and what it has there stays. */
 START_TEST(store_next_id__passes_over_what_is_there)
 {
@@ -537,6 +562,7 @@ int main(void)
     tcase_add_test(tc, store_open__says_what_it_cannot_open);
     tcase_add_test(tc, store_next_id__never_gives_a_number_twice);
     tcase_add_test(tc, store_scan__keeps_whole_jobs_and_removes_the_rest);
+    tcase_add_test(tc, store_quick_id__gives_what_is_reserved);
     tcase_add_test(tc, store_next_id__passes_over_what_is_there);
     tcase_add_loop_test(tc, store_scan__a_damaged_record_comes_back_from_its_spare_copy, 0, 5);
     tcase_add_test(tc, store_scan__what_is_no_job_is_set_aside_and_counted);

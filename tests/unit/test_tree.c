@@ -43,6 +43,8 @@ static struct fake *fake_add(uint64_t id, const char *name, enum job_state state
     f->info.gid = 1001;
     f->info.node = -1;
     f->info.has_error = state == JOB_FAILED || state == JOB_REJECTED;
+    f->info.report_bytes = 3; /* as below */
+    f->info.error_bytes = 13;
     f->info.temporary = name[0] == '.';
     snprintf(f->info.name, sizeof(f->info.name), "%s", name);
     return f;
@@ -353,6 +355,27 @@ START_TEST(tree_publish__results_appear_one_by_one)
 }
 END_TEST
 
+/* A change is told when somebody comes to it: the job may be done by then, and its results published. */
+START_TEST(tree_job_changed__what_is_told_late_takes_nothing_back)
+{
+    struct job_info info;
+
+    make_tree();
+    struct fake *f = fake_add(5, "a", JOB_DONE);
+    struct job_info late = f->info;
+    late.state = JOB_PROVING;
+    ck_assert_int_eq(tree_publish(tree, 5, TREE_PROOF), 0);
+    tree_job_changed(tree, &late, false);
+    ck_assert_int_eq(look("a.proof"), 0);
+    ck_assert_uint_eq(tree_due(tree, 5, &info), 1u << TREE_REPORT | 1u << TREE_PROOF_BIN);
+    f->info.state = JOB_QUEUED; /* its proof was lost on disk: the next one is told of anew */
+    changed(f, false);
+    f->info.state = JOB_DONE;
+    changed(f, false);
+    ck_assert_int_eq(look("a.proof"), -ENOENT);
+}
+END_TEST
+
 START_TEST(tree_publish__a_rejected_file_leaves_its_error_alone)
 {
     struct job_info info;
@@ -549,6 +572,7 @@ int main(void)
     tcase_add_test(tc, tree_ino__tells_jobs_from_everything_else);
     tcase_add_test(tc, tree_lookup__results_of_an_old_job_are_there);
     tcase_add_test(tc, tree_publish__results_appear_one_by_one);
+    tcase_add_test(tc, tree_job_changed__what_is_told_late_takes_nothing_back);
     tcase_add_test(tc, tree_publish__a_rejected_file_leaves_its_error_alone);
     tcase_add_test(tc, tree_lookup__a_refused_overwrite_adds_an_error);
     tcase_add_test(tc, tree_lookup__temporary_and_cancelled);
