@@ -250,8 +250,9 @@ check-vm:
 	@$(MAKE) --no-print-directory $(PARALLEL) deb
 	@BUILD=$(BUILD) tests/vm/run.sh
 
-bench-gpu: gpu-benches $(BUILD)/tests/gpu/test_sectors
+bench-gpu: gpu-benches $(BUILD)/tests/gpu/test_sectors $(BUILD)/tests/gpu/test_sets
 	@set -e; for b in $(GPU_BENCHES); do $$b; done
+	@$(BUILD)/tests/gpu/test_sets 32GiB 64GiB
 	@set -e; for gib in 22 14; do $(BUILD)/tests/gpu/test_sectors --memory $$gib 32GiB; done
 
 # Engines killed a thousand times; make check does it thirty times. KILLS=N, SEED=N.
