@@ -257,8 +257,9 @@ sanitize-gpu: gpu-tests
 pipes-gpu: gpu-benches
 	@BUILD=$(BUILD) tests/gpu/pipes.sh
 
-bench-gpu: gpu-benches $(BUILD)/tests/gpu/test_sectors
+bench-gpu: gpu-benches $(BUILD)/tests/gpu/test_sectors $(BUILD)/tests/gpu/test_sets
 	@set -e; for b in $(GPU_BENCHES); do $$b; done
+	@$(BUILD)/tests/gpu/test_sets 32GiB 64GiB
 	@set -e; for gib in 22 14; do $(BUILD)/tests/gpu/test_sectors --memory $$gib 32GiB; done
 
 # Engines killed a thousand times; make check does it thirty times. KILLS=N, SEED=N.

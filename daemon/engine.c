@@ -35,10 +35,10 @@
 #define LOG_MODULE LOG_ENGINE
 
 #define STATUS_EVERY_MS 1000
-#define STATUS_PAUSE_MS 50  /* between those that go with results, while there is more to come */
+#define STATUS_PAUSE_MS 50 /* between those that go with results, while there is more to come */
 #define STATUS_BUSY_MS 100 /* likewise, while partitions are here: for who measures (history.h) */
-#define OOM_SCORE "500" /* the kernel should take an engine rather than the front */
-#define GPU_THREADS 4   /* that do a GPU's last additions */
+#define OOM_SCORE "500"    /* the kernel should take an engine rather than the front */
+#define GPU_THREADS 4      /* that do a GPU's last additions */
 #define HEAP_BLOCK_MAX \
     (32 << 20) /* larger ones are mapped one by one; the most that glibc allows */
 
@@ -126,7 +126,6 @@ static void say_status(struct engine *e)
         st->provers_len = pipeline_provers(pipeline, st->provers);
         for (uint32_t i = 0; i < st->provers_len; i++)
             st->provers[i].gpu = e->gpu_numbers[i];
-        ground_tell_parameters(e->ground, st->provers, st->provers_len);
     }
     for (size_t i = 0; pipeline && sector_sizes[i].name; i++)
         ground_params(e->ground, &sector_sizes[i], &st->params[i]);
@@ -217,8 +216,7 @@ static int prepare_ground(void *ctx, const struct link_work *work, const struct 
     struct engine *e = ctx;
 
     e->preparing = *work;
-    params_set_waiting(e->params, waiting, true);
-    return ground_prepare(e->ground, size, ms, err);
+    return ground_prepare(e->ground, size, waiting, ms, err);
 }
 
 /* What the front asked for by name. */
@@ -229,7 +227,6 @@ static void do_chore(void *ctx, const struct sector_size *size, bool evict, uint
     struct errmsg err = {""};
 
     e->preparing = (struct link_work){.job = 0}; /* nobody's */
-    params_set_waiting(e->params, waiting, false);
     int ret = evict ? ground_evict(e->ground, size, waiting, &err)
                     : ground_load(e->ground, size, waiting, &err);
     say_status(e); /* first: who hears the end of it sees what there is now */
@@ -560,8 +557,8 @@ static int make_ground(struct engine *e, struct errmsg *err)
                                        .memory_node = e->node->bound ? e->node->where.memory_node
                                                                      : ARENA_ANY_NODE,
                                        .node_bytes = e->node_bytes,
-        .sharers = count_sharers(e),
-        .engines = (uint32_t)e->nodes->len,
+                                       .sharers = count_sharers(e),
+                                       .engines = (uint32_t)e->nodes->len,
                                        .memory_bytes = e->opt.memory_bytes,
                                        .permits = e->opt.permits,
                                        .workers = e->workers,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/evict.h"
 #include "daemon/log.h"
 #include "daemon/plan.h"
 #include "gpu/groth16.h"
@@ -30,20 +31,22 @@ struct ground {
     struct slots *slots;
     struct plan plan;
     uint64_t params_bytes;
-    struct on_devices {
-        uint64_t bytes;
+    struct shown {
+        uint64_t bytes;          /* on devices */
         uint32_t have, streamed; /* bits of backends */
-    } on_devices[GROUND_SIZES];
-    const struct sector_size *key_of; /* NULL: there is no key */
-    enum srs_trust key_trust;
-    char parameters[NODE_PROVERS_MAX][sizeof((struct backend){0}.parameters)]; /* of the backends */
+        bool key;                /* of a simulated device: */
+        enum srs_trust trust;
+    } shown[GROUND_SIZES];
     /* The pipeline's thread's alone: */
     bool ready;
     const struct sector_size *size; /* that it is ready for; NULL: the test kind */
     const struct srs *srs;
-    struct srs *key;               /* with a simulated device: of `size`, the verifying key alone */
-    const struct circuit *circuit; /* of `size`, where witnesses are compact */
-    bool pinned;                   /* the arena, for the devices */
+    struct srs *keys[GROUND_SIZES];     /* with a simulated device: the verifying keys alone */
+    const struct circuit *circuit;      /* of `size`, where witnesses are compact */
+    bool pinned;                        /* the arena, for the devices */
+    uint64_t clock, used[GROUND_SIZES]; /* when, in turns of ground_get */
+    uint32_t waiting;                   /* bits of sizes */
+    bool urgent;                        /* devices may give these up, too */
 };
 
 /* ---- compact witnesses ---- */
@@ -68,7 +71,7 @@ static void pin_arena(struct ground *g, struct arena *arena)
 {
     struct errmsg err;
 
-    for (size_t i = 0; i < g->opt.backends_len; i++) {
+    for (size_t i = 0; i < g->opt.backends_len && !g->pinned; i++) {
         struct backend *be = g->opt.backends[i];
         if (!be->ops->pin || !is_compact(g))
             continue;
@@ -180,15 +183,22 @@ static void log_arena(const struct ground *g, const struct arena *arena)
                 log_u64("bytes", info->misplaced_bytes), log_i64("on", info->misplaced_node));
 }
 
+static void drop_arena(struct ground *g, struct arena *arena)
+{
+    if (arena)
+        unpin_arena(g, arena);
+    arena_destroy(arena);
+}
+
 /* An arena of so many bytes: the one there is, or another. */
-static int map(const struct ground *g, size_t bytes, struct arena **arena, struct errmsg *err)
+static int map(struct ground *g, size_t bytes, struct arena **arena, struct errmsg *err)
 {
     const struct arena_options opt = {
         .bytes = bytes, .node = g->opt.memory_node, .workers = g->opt.workers};
 
     if (*arena && arena_get_info(*arena)->bytes >= bytes)
         return 0;
-    arena_destroy(*arena);
+    drop_arena(g, *arena);
     *arena = NULL;
     int ret = arena_create(&opt, arena, err);
     if (ret == 0)
@@ -214,10 +224,8 @@ static struct arena *take_away(struct ground *g)
     pthread_mutex_unlock(&g->lock);
     slots_destroy(slots);
     lend_scratch(g, NULL);
-    if (arena) {
-        unpin_arena(g, arena);
+    if (arena)
         arena_rewind(arena, 0);
-    }
     return arena;
 }
 
@@ -243,42 +251,31 @@ static int lay_out(struct ground *g, const struct plan *plan, struct errmsg *err
 
 /* ---- parameters ---- */
 
-static void show_key(struct ground *g)
+static void drop_key(struct ground *g, size_t i)
 {
-    pthread_mutex_lock(&g->lock);
-    g->key_of = g->key ? g->key->size : NULL;
-    g->key_trust = g->key ? g->key->trust : SRS_UNCHECKED;
-    pthread_mutex_unlock(&g->lock);
-}
-
-static void drop_key(struct ground *g)
-{
-    if (g->key)
-        vk_fini(&g->key->vk);
-    free(g->key);
-    g->key = NULL;
-    show_key(g);
+    if (g->keys[i])
+        vk_fini(&g->keys[i]->vk);
+    free(g->keys[i]);
+    g->keys[i] = NULL;
 }
 
 /* A simulated device proves with nothing; the check needs the key. */
 static int get_key(struct ground *g, const struct sector_size *size, struct errmsg *err)
 {
+    const size_t i = (size_t)(size - sector_sizes);
+    struct srs *key = calloc(1, sizeof(*key));
     bool insecure = false;
 
-    drop_key(g);
-    g->key = calloc(1, sizeof(*g->key));
-    if (!g->key)
-        return errmsg_set(err, -ENOMEM, "no memory for a key");
-    g->key->size = size;
-    int ret = srs_open_vk(size, g->opt.params_dir, &g->key->vk, &insecure, err);
+    drop_key(g, i);
+    int ret = key ? srs_open_vk(size, g->opt.params_dir, &key->vk, &insecure, err)
+                  : errmsg_set(err, -ENOMEM, "no memory for a key");
     if (ret < 0) {
-        free(g->key);
-        g->key = NULL;
+        free(key);
         return ret;
     }
-    g->key->trust = insecure ? SRS_INSECURE : SRS_CHECKED;
-    g->srs = g->key;
-    show_key(g);
+    key->size = size;
+    key->trust = insecure ? SRS_INSECURE : SRS_CHECKED;
+    g->srs = g->keys[i] = key;
     return 0;
 }
 
@@ -290,91 +287,168 @@ static int get_params(struct ground *g, const struct sector_size *size, double *
         return 0;
     int ret =
         g->opt.sim ? get_key(g, size, err) : params_get(g->opt.params, size, &g->srs, ms, err);
-    return ret == 0 || ret == -ENOMEM ? ret : -ENOKEY;
+    return ret == 0 || ret == -ENOMEM || ret == -ENOSPC ? ret : -ENOKEY;
 }
 
-static int prepare_compact(struct ground *g, struct errmsg *err)
-{
-    int ret = 0;
+/* ---- what devices hold ---- */
 
-    for (size_t i = 0; i < g->opt.backends_len && ret == 0; i++)
-        ret = groth16_prepare_compact(g->opt.backends[i], g->srs, g->circuit, NULL, NULL, err);
-    return ret;
+static uint32_t bit_of(const struct sector_size *size)
+{
+    return UINT32_C(1) << (size - sector_sizes);
+}
+
+/* NULL where nothing is held of that size, not even the key. */
+static const struct srs *held_of(const struct ground *g, size_t i)
+{
+    return g->opt.sim ? g->keys[i] : params_held(g->opt.params, &sector_sizes[i]);
+}
+
+static uint64_t bytes_on(const struct backend *be, const struct srs *srs, bool *streamed)
+{
+    *streamed = false;
+    return be->ops->holds && srs ? be->ops->holds(be, srs, streamed) : 0;
 }
 
 /* A prover that does all by itself has the points in memory of its own, and needs no copy on the host. */
 static bool keeps_points(const struct ground *g)
 {
-    bool keeps = true;
+    bool keeps = true, streamed;
 
     for (size_t i = 0; i < g->opt.backends_len; i++)
-        keeps = keeps && g->opt.backends[i]->ops->start && !g->opt.backends[i]->borrows_points;
+        keeps = keeps && bytes_on(g->opt.backends[i], g->srs, &streamed) > 0 && !streamed;
     return keeps;
 }
 
-/* They keep one set at a time: that of `size`, or another. */
-static void look_at_devices(struct ground *g, const struct sector_size *size)
+static void look_at(const struct ground *g, size_t size, struct shown *out)
 {
-    struct on_devices now = {0};
+    const struct srs *srs = held_of(g, size);
+    bool streamed;
 
-    for (size_t i = 0; i < g->opt.backends_len && g->srs; i++) {
-        const struct backend *be = g->opt.backends[i];
-        bool streamed = false;
-        uint64_t bytes = be->ops->holds ? be->ops->holds(be, g->srs, &streamed) : 0;
-        if (bytes > now.bytes)
-            now.bytes = bytes;
-        now.have |= (uint32_t)(bytes > 0) << i;
-        now.streamed |= (uint32_t)(bytes > 0 && streamed) << i;
+    *out = (struct shown){.key = g->keys[size] != NULL,
+                          .trust = g->keys[size] ? g->keys[size]->trust : SRS_UNCHECKED};
+    for (size_t i = 0; i < g->opt.backends_len; i++) {
+        const uint64_t bytes = bytes_on(g->opt.backends[i], srs, &streamed);
+        if (bytes > out->bytes)
+            out->bytes = bytes;
+        out->have |= (uint32_t)(bytes > 0) << i;
+        out->streamed |= (uint32_t)streamed << i;
     }
+}
+
+static void look_at_all(struct ground *g)
+{
+    struct shown now[GROUND_SIZES];
+
+    for (size_t i = 0; i < GROUND_SIZES; i++)
+        look_at(g, i, &now[i]);
     pthread_mutex_lock(&g->lock);
-    memset(g->on_devices, 0, sizeof(g->on_devices));
-    g->on_devices[size - sector_sizes] = now;
+    memcpy(g->shown, now, sizeof(now));
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Before those of another size may take the memory of these. */
-static void return_points(const struct ground *g)
+static void evict_from(struct ground *g, struct backend *be, size_t size)
 {
-    for (size_t i = 0; i < g->opt.backends_len; i++)
-        if (g->opt.backends[i]->borrows_points && g->srs)
-            g->opt.backends[i]->ops->evict(g->opt.backends[i], g->srs);
+    log_info(log_i64("node", g->opt.node), log_str("device", be->ops->name),
+             log_str("msg", "parameters given up for others"),
+             log_str("size", sector_sizes[size].name));
+    be->ops->evict(be, held_of(g, size));
 }
 
-static void note_parameters(struct ground *g)
+/* Room for those at hand on a device that lacks it. False when there will not be enough: then nothing goes. */
+static bool evict_for(struct ground *g, struct backend *be)
 {
-    pthread_mutex_lock(&g->lock);
-    for (size_t i = 0; i < g->opt.backends_len && i < NODE_PROVERS_MAX; i++)
-        memcpy(g->parameters[i], g->opt.backends[i]->parameters, sizeof(g->parameters[i]));
-    pthread_mutex_unlock(&g->lock);
-}
+    struct evict_set sets[GROUND_SIZES];
+    uint32_t go, all = 0;
+    bool streamed;
 
-static int prepare_devices(struct ground *g, const struct sector_size *size, double *ms,
-                           struct errmsg *err)
-{
-    double again_ms = 0;
-    int ret = prepare_compact(g, err);
-
-    if (ret == -ENODATA) { /* they have those of another size now */
-        ret = params_get_again(g->opt.params, size, &g->srs, &again_ms, err);
-        *ms += again_ms;
-        if (ret == 0)
-            ret = prepare_compact(g, err);
+    for (size_t i = 0; i < GROUND_SIZES; i++) {
+        const struct srs *srs = held_of(g, i);
+        sets[i] = (struct evict_set){
+            .bytes = srs == g->srs ? 0 : bytes_on(be, srs, &streamed),
+            .used = g->used[i],
+            .need = g->waiting >> i & 1 ? EVICT_WAITING : EVICT_FREE,
+        };
+        all |= (uint32_t)(sets[i].bytes > 0) << i;
     }
-    if (ret == 0 && keeps_points(g))
-        params_drop_points(g->opt.params, size);
-    look_at_devices(g, size);
-    return ret;
+    if (!evict_choose(sets, GROUND_SIZES, be->lacks, 0, g->urgent, &go) && go != all)
+        return false;
+    for (size_t i = 0; i < GROUND_SIZES; i++)
+        if (go >> i & 1)
+            evict_from(g, be, i);
+    return go != 0;
 }
 
-static int prepare_backends(struct ground *g, const struct sector_size *size, double *ms,
-                            struct errmsg *err)
+static int refuse_for_waiting(const struct ground *g, struct errmsg *err)
+{
+    const struct sector_size *other = sector_sizes;
+
+    while (other->name && !(g->waiting & bit_of(other)))
+        other++;
+    return errmsg_set(err, -EBUSY, "partitions wait that need the parameters of %s",
+                      other->name ? other->name : "others");
+}
+
+/* What is streamed, before those of another size may take its memory on the host. */
+static int return_points(struct ground *g, const struct sector_size *size, struct errmsg *err)
+{
+    bool streamed;
+
+    for (size_t i = 0; i < GROUND_SIZES; i++)
+        for (size_t k = 0; k < g->opt.backends_len && size != &sector_sizes[i]; k++) {
+            bytes_on(g->opt.backends[k], held_of(g, i), &streamed);
+            if (!streamed)
+                continue;
+            if (!g->urgent && g->waiting >> i & 1)
+                return refuse_for_waiting(g, err);
+            evict_from(g, g->opt.backends[k], i);
+        }
+    return 0;
+}
+
+static int prepare_backends(struct ground *g, struct errmsg *err)
 {
     int ret = 0;
 
-    if (g->srs && is_compact(g))
-        return prepare_devices(g, size, ms, err);
-    for (size_t i = 0; i < g->opt.backends_len && ret == 0 && g->srs && !g->opt.sim; i++)
-        ret = groth16_prepare(g->opt.backends[i], g->srs, NULL, NULL, err);
+    for (size_t i = 0; i < g->opt.backends_len && ret == 0; i++) {
+        struct backend *be = g->opt.backends[i];
+        do
+            ret = g->circuit ? groth16_prepare_compact(be, g->srs, g->circuit, NULL, NULL, err)
+                             : groth16_prepare(be, g->srs, NULL, NULL, err);
+        while (ret == -ENOSPC && evict_for(g, be));
+    }
+    return ret == -ENOSPC ? refuse_for_waiting(g, err) : ret;
+}
+
+/* Devices may make them, and then need the room for it. */
+static int get_params_with_room(struct ground *g, const struct sector_size *size, double *ms,
+                                struct errmsg *err)
+{
+    bool more = true;
+    int ret = 0;
+
+    while (more && (ret = get_params(g, size, ms, err)) == -ENOSPC) {
+        more = false;
+        for (size_t i = 0; i < g->opt.backends_len; i++) {
+            more = (g->opt.backends[i]->lacks && evict_for(g, g->opt.backends[i])) || more;
+            g->opt.backends[i]->lacks = 0;
+        }
+    }
+    return ret == -ENOSPC ? refuse_for_waiting(g, err) : ret;
+}
+
+static int bring(struct ground *g, const struct sector_size *size, double *ms, struct errmsg *err)
+{
+    double again_ms = 0;
+    int ret = g->srs ? prepare_backends(g, err) : 0;
+
+    if (ret == -ENODATA) { /* devices have given them up meanwhile */
+        ret = params_get_again(g->opt.params, size, &g->srs, &again_ms, err);
+        *ms += again_ms;
+        if (ret == 0)
+            ret = prepare_backends(g, err);
+    }
+    if (ret == 0 && g->srs && !g->opt.sim && keeps_points(g))
+        params_drop_points(g->opt.params, size);
     return ret;
 }
 
@@ -384,92 +458,84 @@ bool ground_get(struct ground *g, const struct sector_size *size, struct pipelin
 {
     if (!g->ready || g->size != size)
         return false;
+    if (size)
+        g->used[size - sector_sizes] = ++g->clock;
     if (size && !g->opt.sim)
         params_touch(g->opt.params, size);
     *out = (struct pipeline_ground){.srs = g->srs, .slots = g->slots, .circuit = g->circuit};
     return true;
 }
 
-int ground_prepare(struct ground *g, const struct sector_size *size, double *ms, struct errmsg *err)
+static int prepare(struct ground *g, const struct sector_size *size, double *ms, struct errmsg *err)
 {
-    struct srs_counts counts;
     struct plan plan;
-
-    g->ready = false;
-    if (g->size != size)
-        return_points(g);
     int ret = plan_for(g, size, &plan, err);
+
     if (ret == 0)
-        ret = get_params(g, size, ms, err);
+        ret = return_points(g, size, err);
+    if (ret == 0)
+        ret = get_params_with_room(g, size, ms, err);
     if (ret == 0)
         ret = get_circuit(g, size, err);
-    if (ret < 0)
-        return ret;
-    ret = lay_out(g, &plan, err);
     if (ret == 0)
-        ret = prepare_backends(g, size, ms, err);
-    note_parameters(g);
+        ret = lay_out(g, &plan, err);
+    return ret == 0 ? bring(g, size, ms, err) : ret;
+}
+
+static int prepare_for(struct ground *g, const struct sector_size *size, uint32_t waiting,
+                       bool urgent, double *ms, struct errmsg *err)
+{
+    struct srs_counts counts = {0};
+
+    g->ready = false;
+    g->waiting = waiting;
+    g->urgent = urgent;
+    params_set_waiting(g->opt.params, waiting, urgent);
+    int ret = prepare(g, size, ms, err);
+    look_at_all(g);
     if (ret < 0)
         return ret;
-    if (size)
+    if (size && !g->opt.sim)
         srs_counts(size, &counts);
     pthread_mutex_lock(&g->lock);
-    g->params_bytes = size && !g->opt.sim ? srs_file_bytes(&counts) : 0;
+    g->params_bytes = counts.h ? srs_file_bytes(&counts) : 0;
     pthread_mutex_unlock(&g->lock);
+    if (size)
+        g->used[size - sector_sizes] = ++g->clock;
     g->size = size;
     g->ready = true;
     return 0;
 }
 
+int ground_prepare(struct ground *g, const struct sector_size *size, uint32_t waiting, double *ms,
+                   struct errmsg *err)
+{
+    return prepare_for(g, size, waiting, true, ms, err);
+}
+
 /* ---- asked for by name ---- */
 
-static const struct sector_size *first_of(uint32_t sizes)
-{
-    const struct sector_size *size = sector_sizes;
-
-    while (size->name && !(sizes >> (size - sector_sizes) & 1))
-        size++;
-    return size->name ? size : NULL;
-}
-
-static uint32_t bit_of(const struct sector_size *size)
-{
-    return UINT32_C(1) << (size - sector_sizes);
-}
-
-/* Devices have room for one set of parameters, and a key of a simulated one is one of them. */
 int ground_load(struct ground *g, const struct sector_size *size, uint32_t waiting,
                 struct errmsg *err)
 {
-    const struct sector_size *other = first_of(waiting & ~bit_of(size));
     double ms = 0;
 
     if (g->ready && g->size == size)
         return 0;
-    if (other && keeps_points(g))
-        return errmsg_set(err, -EBUSY, "partitions wait that need the parameters of %s",
-                          other->name);
-    return ground_prepare(g, size, &ms, err);
-}
-
-static void evict_from_devices(struct ground *g, const struct sector_size *size)
-{
-    for (size_t i = 0; i < g->opt.backends_len; i++) {
-        struct backend *be = g->opt.backends[i];
-        if (be->ops->evict && g->srs && g->srs->size == size)
-            be->ops->evict(be, g->srs);
-    }
-    pthread_mutex_lock(&g->lock);
-    g->on_devices[size - sector_sizes] = (struct on_devices){0};
-    pthread_mutex_unlock(&g->lock);
+    return prepare_for(g, size, waiting, false, &ms, err);
 }
 
 int ground_evict(struct ground *g, const struct sector_size *size, uint32_t waiting,
                  struct errmsg *err)
 {
+    const size_t i = (size_t)(size - sector_sizes);
+    const struct srs *srs = held_of(g, i);
+
     if (waiting & bit_of(size))
         return errmsg_set(err, -EBUSY, "partitions wait that need them");
-    evict_from_devices(g, size);
+    for (size_t k = 0; k < g->opt.backends_len && srs; k++)
+        if (g->opt.backends[k]->ops->evict)
+            g->opt.backends[k]->ops->evict(g->opt.backends[k], srs);
     if (g->size == size) {
         g->ready = false;
         g->size = NULL;
@@ -477,11 +543,11 @@ int ground_evict(struct ground *g, const struct sector_size *size, uint32_t wait
         g->params_bytes = 0;
         pthread_mutex_unlock(&g->lock);
     }
-    if (g->srs && g->srs->size == size)
+    if (g->srs == srs)
         g->srs = NULL;
-    if (g->key && g->key->size == size)
-        drop_key(g);
+    drop_key(g, i);
     params_evict(g->opt.params, size);
+    look_at_all(g);
     return 0;
 }
 
@@ -499,13 +565,13 @@ void ground_params(struct ground *g, const struct sector_size *size, struct node
                                 .host_bytes = look.bytes,
                                 .used_ms = look.used_ms};
     pthread_mutex_lock(&g->lock);
-    const struct on_devices *d = &g->on_devices[size - sector_sizes];
-    out->device_bytes = d->bytes;
-    out->devices = d->have;
-    out->streamed = d->streamed;
-    if (g->key_of == size) {
+    const struct shown *s = &g->shown[size - sector_sizes];
+    out->device_bytes = s->bytes;
+    out->devices = s->have;
+    out->streamed = s->streamed;
+    if (s->key) {
         out->held = true;
-        out->trust = g->key_trust;
+        out->trust = s->trust;
     }
     pthread_mutex_unlock(&g->lock);
 }
@@ -520,14 +586,6 @@ void ground_needs(const struct ground *g, struct ground_needs *out)
     }
     out->limit_bytes = g->limit_bytes;
     snprintf(out->limit_from, sizeof(out->limit_from), "%.60s", g->limit_from);
-}
-
-void ground_tell_parameters(struct ground *g, struct node_prover *provers, uint32_t len)
-{
-    pthread_mutex_lock(&g->lock);
-    for (uint32_t i = 0; i < len && i < NODE_PROVERS_MAX; i++)
-        memcpy(provers[i].parameters, g->parameters[i], sizeof(provers[i].parameters));
-    pthread_mutex_unlock(&g->lock);
 }
 
 void ground_look(struct ground *g, struct node_memory *out)
@@ -599,8 +657,9 @@ void ground_destroy(struct ground *g)
 {
     if (!g)
         return;
-    arena_destroy(take_away(g));
-    drop_key(g);
+    drop_arena(g, take_away(g));
+    for (size_t i = 0; i < GROUND_SIZES; i++)
+        drop_key(g, i);
     pthread_mutex_destroy(&g->lock);
     free(g);
 }

@@ -1,6 +1,6 @@
 /*
- * What an engine's pipeline stands on: the arena of its node, slots cut out of it, parameters and what the provers need for one
- * circuit at a time. The arena is mapped when the engine starts, for the largest circuit that there are parameters for, so that an
+ * What an engine's pipeline stands on: the arena of its node, slots cut out of it for one circuit at a time, parameters and what the
+ * provers need. Devices keep the parameters of several circuits, as many as they have room for; which go is evict.h's choice. The arena is mapped when the engine starts, for the largest circuit that there are parameters for, so that an
  * engine that works maps nothing; only a circuit that needs more makes it map anew, when nothing is in flight.
  *
  * ground_get, ground_prepare, ground_load and ground_evict belong to the pipeline's thread, the others to any.
@@ -37,13 +37,13 @@ int ground_create(const struct ground_options *opt, struct ground **out, struct 
 /* After the pipeline. */
 void ground_destroy(struct ground *g);
 
-/* For the pipeline. */
+/* For the pipeline. `waiting`: bits of sector_sizes that partitions wait with, whose parameters go last. */
 bool ground_get(struct ground *g, const struct sector_size *size, struct pipeline_ground *out);
-int ground_prepare(struct ground *g, const struct sector_size *size, double *ms,
+int ground_prepare(struct ground *g, const struct sector_size *size, uint32_t waiting, double *ms,
                    struct errmsg *err);
 
-/* Parameters where provers want them, before a partition needs them; nothing is in flight. `waiting`: bits of sector_sizes that
- * partitions wait with, whose parameters stay where they are. -EBUSY (err names one) when they would have to go; or as ground_prepare. */
+/* Parameters where provers want them, before a partition needs them; nothing is in flight. What partitions wait with stays: -EBUSY (err
+ * names one) when it would have to go; or as ground_prepare. */
 int ground_load(struct ground *g, const struct sector_size *size, uint32_t waiting,
                 struct errmsg *err);
 /* Gives up what there is of them on host and devices. -EBUSY when partitions wait with them. */
@@ -64,6 +64,4 @@ struct ground_needs {
 void ground_needs(const struct ground *g, struct ground_needs *out);
 
 void ground_look(struct ground *g, struct node_memory *out);
-/* Where the backends, the first `len` of them, have parameters. */
-void ground_tell_parameters(struct ground *g, struct node_prover *provers, uint32_t len);
 #endif

@@ -158,6 +158,23 @@ static void put_held(FILE *out, const struct node_status *node, const struct nod
                     srs_trust_text((enum srs_trust)node->params[i].trust));
 }
 
+/* Every set that it holds. */
+static void put_parameters(FILE *out, const struct node_status *st, const struct node_prover *p)
+{
+    const uint32_t bit = UINT32_C(1) << (p - st->provers);
+    const char *before = " ";
+
+    fputs("parameters", out);
+    for (size_t i = 0; sector_sizes[i].name; i++) {
+        if (!(st->params[i].devices & bit))
+            continue;
+        fprintf(out, "%s%s %s", before, sector_sizes[i].name,
+                st->params[i].streamed & bit ? "streamed" : "resident");
+        before = ", ";
+    }
+    fputs(*before == ' ' ? " none\n" : "\n", out);
+}
+
 static void put_gpu(FILE *out, const struct entry *e, const struct engine_status *st)
 {
     const struct node_prover *p = find_prover(&st->status.node, e->gpu);
@@ -171,7 +188,7 @@ static void put_gpu(FILE *out, const struct entry *e, const struct engine_status
     fprintf(out, "proving %" PRIu32 "\nfinishing %" PRIu32 "\nstep_ms %" PRId64 "\n", p->proving,
             p->finishing, p->step_ms);
     fprintf(out, "proofs_total %" PRIu64 "\ninvalid_total %" PRIu64 "\n", p->proofs, p->invalid);
-    fprintf(out, "parameters %s\n", p->parameters[0] ? p->parameters : "none");
+    put_parameters(out, &st->status.node, p);
     put_held(out, &st->status.node, p);
     fprintf(out, "start_ms_total %" PRIu64 "\nfinish_ms_total %" PRIu64 "\n", p->start_us / 1000,
             p->finish_us / 1000);

@@ -32,19 +32,18 @@ struct node_prover {
     int64_t step_ms;              /* of the step that has lasted longest; 0: none */
     bool stalled;                 /* it has lasted too long */
     bool set_aside;               /* it has made too many wrong proofs */
-    char parameters[96];          /* where it has them, in struct backend's words; empty: none */
 };
 
 #define NODE_SIZES 10 /* of sector_sizes */
 
 /* The parameters of one circuit. */
 struct node_params {
-    bool held;             /* at least their key */
-    bool loading;          /* so far: percent */
+    bool held;    /* at least their key */
+    bool loading; /* so far: percent */
     uint32_t percent;
     uint32_t trust;        /* enum srs_trust */
     uint64_t host_bytes;   /* of points in the engine's own memory */
-    uint64_t device_bytes; /* in that of each of: */
+    uint64_t device_bytes; /* that they take in that of each of: */
     uint32_t devices;      /* bit i: prover i has them */
     uint32_t streamed;     /* likewise, where the points come anew for each proof */
     int64_t used_ms;       /* since they were used last; -1: never */

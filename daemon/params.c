@@ -279,6 +279,11 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
     return 0;
 }
 
+const struct srs *params_held(const struct params *p, const struct sector_size *size)
+{
+    return p->held[size - sector_sizes].srs;
+}
+
 void params_touch(struct params *p, const struct sector_size *size)
 {
     p->held[size - sector_sizes].used = ++p->clock;

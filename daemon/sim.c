@@ -18,6 +18,8 @@
 #include "daemon/paths.h"
 #include "daemon/test_work.h"
 #include "gpu/groth16.h"
+#include "gpu/srs.h"
+#include "gpu/srs_counts.h"
 
 #define PAGE 4096
 #define SUFFIX ".proof"
@@ -38,6 +40,7 @@ struct sim {
     struct behaviour stages[SIM_STAGES];
     double seed, devices, tickets, stall_ms;
     double witness_bytes, evaluation_bytes, device_bytes;
+    double memory_bytes, load_ms;
     char proofs_dir[PATH_MAX];
     struct known_proof *proofs;
     size_t proofs_len;
@@ -77,6 +80,8 @@ static const struct key keys[] = {
     FIELD("witness", VALUE_BYTES, witness_bytes),
     FIELD("evaluation", VALUE_BYTES, evaluation_bytes),
     FIELD("device", VALUE_BYTES, device_bytes),
+    FIELD("memory", VALUE_BYTES, memory_bytes),
+    FIELD("load_ms", VALUE_NUMBER, load_ms),
     FIELD("proofs", VALUE_PATH, proofs_dir),
 };
 
@@ -296,11 +301,14 @@ int sim_spend(struct sim *sim, enum sim_stage stage, struct errmsg *err)
 
 /* ---- the device ---- */
 
+#define SIZES 10 /* of sector_sizes */
+
 struct backend_sim {
     struct backend base;
     struct sim *sim;
     struct arena *memory; /* of the device; NULL: none */
     char *bytes;
+    uint64_t sets[SIZES]; /* bytes of parameters that it keeps */
 };
 
 /* Two words of each page: any other content gives another sum, but for great bad luck. */
@@ -385,6 +393,56 @@ static int sim_finish_proof(struct backend *backend, struct groth16_ticket *t,
     return ret;
 }
 
+/* ---- parameters in its memory: what a device does, told by numbers alone ---- */
+
+static uint64_t *set_of(const struct backend *backend, const struct srs *srs)
+{
+    return &((struct backend_sim *)backend)->sets[srs->size - sector_sizes];
+}
+
+/* What has no room in the whole of it is streamed, by way of all of it. */
+static int sim_load(struct backend *backend, const struct srs *srs, const struct circuit *circuit,
+                    backend_progress progress, void *progress_ctx, struct errmsg *err)
+{
+    struct backend_sim *be = (struct backend_sim *)backend;
+    const uint64_t memory = (uint64_t)be->sim->memory_bytes;
+    uint64_t *set = set_of(backend, srs), taken = 0;
+    struct srs_counts counts;
+
+    (void)circuit;
+    (void)progress;
+    (void)progress_ctx;
+    if (*set > 0)
+        return 0;
+    srs_counts(srs->size, &counts);
+    uint64_t bytes = srs_file_bytes(&counts);
+    if (bytes > memory)
+        bytes = memory;
+    for (size_t i = 0; i < SIZES; i++)
+        taken += be->sets[i];
+    if (bytes > memory - taken) {
+        backend->lacks = bytes - (memory - taken);
+        return errmsg_set(err, -ENOSPC, "the simulated device holds other parameters");
+    }
+    sleep_ms(bytes > 0 ? be->sim->load_ms : 0);
+    *set = bytes;
+    return 0;
+}
+
+static uint64_t sim_holds(const struct backend *backend, const struct srs *srs, bool *streamed)
+{
+    const struct backend_sim *be = (const struct backend_sim *)backend;
+    const uint64_t bytes = *set_of(backend, srs);
+
+    *streamed = bytes > 0 && bytes == (uint64_t)be->sim->memory_bytes;
+    return bytes;
+}
+
+static void sim_evict(struct backend *backend, const struct srs *srs)
+{
+    *set_of(backend, srs) = 0;
+}
+
 static void sim_device_destroy(struct backend *backend)
 {
     struct backend_sim *be = (struct backend_sim *)backend;
@@ -396,6 +454,9 @@ static void sim_device_destroy(struct backend *backend)
 static const struct backend_ops sim_ops = {.name = "simulated",
                                            .start = sim_start,
                                            .finish_proof = sim_finish_proof,
+                                           .load = sim_load,
+                                           .holds = sim_holds,
+                                           .evict = sim_evict,
                                            .destroy = sim_device_destroy};
 
 int backend_sim_create(struct sim *sim, struct backend **out, struct errmsg *err)

@@ -72,15 +72,16 @@ struct backend_ops {
      * points are: a backend without start takes those of the srs for every proof. */
     bool takes_compact;
     /* NULL, or takes what proofs over these parameters need, which start does unasked the first time: of compact witnesses of
-     * `circuit`, of expanded ones where that is NULL. No ticket is open. progress may be NULL. -ENODATA when it needs points
-     * that *srs has not (srs_drop_points). */
+     * `circuit`, of expanded ones where that is NULL. Others that are there stay, but those of the same circuit. progress may be NULL.
+     * -EBUSY when tickets over others are open; -ENODATA when it needs points that *srs has not (srs_drop_points); -ENOSPC when
+     * others must be given up before (`lacks`). */
     int (*load)(struct backend *be, const struct srs *srs, const struct circuit *circuit,
                 backend_progress progress, void *progress_ctx, struct errmsg *err);
     /* NULL, or makes development parameters for `circuit` in memory of its own, ready for compact witnesses; `ic` becomes the
-     * scalars of the verifying key's points, 1 / gamma included. No ticket is open. */
+     * scalars of the verifying key's points, 1 / gamma included. Errors as of load; -ENOMEM before memory is taken. */
     int (*develop)(struct backend *be, const struct circuit *circuit, const struct secrets *t,
                    fr_t *ic, backend_progress progress, void *progress_ctx, struct errmsg *err);
-    /* With develop: `len` points from `first` on of what it has made, as g1_affine_t or g2_affine_t. */
+    /* With develop: `len` points from `first` on of what it has made or proved over last, as g1_affine_t or g2_affine_t. */
     int (*fetch)(struct backend *be, enum srs_section section, size_t first, size_t len,
                  void *points, struct errmsg *err);
     /* NULL, or lets the device take witnesses straight from this memory, until unpin or the backend's end. */
@@ -92,8 +93,9 @@ struct backend_ops {
                   const struct msm_terms *terms, struct errmsg *err);
     int (*sum_g2)(struct backend *be, g2_t *out, const g2_affine_t *points,
                   const struct msm_terms *terms, struct errmsg *err);
-    /* Both NULL, or for memory of its own where load keeps parameters; no ticket is open. holds: how many bytes these take there,
-     * 0 where they are not; *streamed (never NULL) where that is not all of them. evict: gives them up. */
+    /* Both NULL, or for memory of its own where load keeps parameters. holds: how many bytes these take there, 0 where they are not;
+     * *streamed (never NULL): proofs read the points of the srs that was given, which stay where they are until evict or the backend's
+     * end. evict: gives them up, unless tickets over them are open. */
     uint64_t (*holds)(const struct backend *be, const struct srs *srs, bool *streamed);
     void (*evict)(struct backend *be, const struct srs *srs);
 };
@@ -109,11 +111,9 @@ struct backend {
     /* Of a device: what the backend takes of its memory at most, in place of all that is free but a little. 0: none. Counts from the next
      * load on. */
     uint64_t memory_limit;
-    /* After a load: proofs read the points of the srs that was given, which stay where they are until evict, another load, or the
-     * backend's end. What is there in place of that, for people: "resident", "streamed in 70 windows ..", or nothing. */
-    bool borrows_points;
-    char parameters[96];
-    uint32_t stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
+    uint64_t lacks; /* after -ENOSPC: bytes that others must give up, UINT64_MAX: all of them */
+    uint32_t
+        stall_ms; /* a step that takes longer will never end: the process should. 0: it may take its time */
     struct arena *scratch;     /* borrowed, or own_scratch; NULL: made when it is needed */
     struct arena *own_scratch; /* goes with the backend */
 };

@@ -135,16 +135,6 @@ static int judged(struct backend *be, int ret, struct errmsg *err)
     return errmsg_prefix(err, ret, "GPU %d", cuda_of(be)->on.g.index);
 }
 
-/* Where the points are may have changed. */
-static int tell_place(struct backend *be, int ret)
-{
-    const prover &p = cuda_of(be)->on;
-
-    be->borrows_points = p.resident.streamed.in_use();
-    p.describe(be->parameters, sizeof(be->parameters));
-    return ret;
-}
-
 /* Of an expanded assignment all of it at once: the rows' values are free, and nothing is left to do for finish. */
 static int cuda_start(struct backend *be, struct groth16_ticket *ticket, struct errmsg *err)
 {
@@ -152,9 +142,9 @@ static int cuda_start(struct backend *be, struct groth16_ticket *ticket, struct 
 
     p.memory_limit = be->memory_limit;
     if (ticket->w)
-        return judged(be, tell_place(be, p.sums(ticket->srs, ticket->w, &ticket->sums, err)), err);
+        return judged(be, p.sums(ticket->srs, ticket->w, &ticket->sums, err), err);
     flight *f = nullptr;
-    const int ret = tell_place(be, p.start(ticket->srs, ticket->compact, &f, err));
+    const int ret = p.start(ticket->srs, ticket->compact, &f, err);
     ticket->device = f;
     return judged(be, ret, err);
 }
@@ -178,7 +168,9 @@ static int cuda_load(struct backend *be, const struct srs *srs, const struct cir
     prover &p = cuda_of(be)->on;
 
     p.memory_limit = be->memory_limit;
-    return judged(be, tell_place(be, p.load(srs, circuit, progress, progress_ctx, err)), err);
+    const int ret = p.load(srs, circuit, progress, progress_ctx, err);
+    be->lacks = p.lacks;
+    return judged(be, ret, err);
 }
 
 static int cuda_develop(struct backend *be, const struct circuit *circuit, const struct secrets *t,
@@ -187,7 +179,9 @@ static int cuda_develop(struct backend *be, const struct circuit *circuit, const
     prover &p = cuda_of(be)->on;
 
     p.memory_limit = be->memory_limit;
-    return judged(be, tell_place(be, p.develop(circuit, t, ic, progress, progress_ctx, err)), err);
+    const int ret = p.develop(circuit, t, ic, progress, progress_ctx, err);
+    be->lacks = p.lacks;
+    return judged(be, ret, err);
 }
 
 static int cuda_fetch(struct backend *be, enum srs_section section, size_t first, size_t len,
@@ -196,27 +190,22 @@ static int cuda_fetch(struct backend *be, enum srs_section section, size_t first
     prover &p = cuda_of(be)->on;
 
     CUDA_TRY(cudaSetDevice(p.g.index), err);
-    return judged(be, p.resident.fetch(p.g, section, first, len, points, err), err);
+    if (!p.resident)
+        return errmsg_set(err, -EINVAL, "no points are on the device");
+    return judged(be, p.resident->fetch(p.g, section, first, len, points, err), err);
 }
 
 static uint64_t cuda_holds(const struct backend *be, const struct srs *srs, bool *streamed)
 {
-    const resident_parameters &r = ((const cuda_backend *)be)->on.resident;
+    const resident_parameters *r = cuda_of((struct backend *)be)->on.find(srs);
 
-    *streamed = r.streamed.in_use();
-    return r.are(srs) ? r.bytes() : 0;
+    *streamed = r && r->streamed.in_use();
+    return r ? r->bytes() : 0;
 }
 
 static void cuda_evict(struct backend *be, const struct srs *srs)
 {
-    prover &p = cuda_of(be)->on;
-
-    cudaSetDevice(p.g.index);
-    if (!p.resident.are(srs))
-        return;
-    p.arena.reset(); /* first: what comes over the bus comes to it */
-    p.resident.release();
-    tell_place(be, 0);
+    cuda_of(be)->on.evict(srs);
 }
 
 static int cuda_pin(struct backend *be, void *memory, size_t bytes, struct errmsg *err)
@@ -239,10 +228,9 @@ static void cuda_destroy(struct backend *be)
 }
 
 static const struct backend_ops cuda_ops = {
-    "cuda",      cuda_ntt,   cuda_msm_g1, cuda_msm_g2,  nullptr,   cuda_start,
-    cuda_finish, cuda_abort, nullptr,     true,         cuda_load, cuda_develop,
-    cuda_fetch,  cuda_pin,   cuda_unpin,  cuda_destroy, nullptr,   nullptr,
-    cuda_holds,  cuda_evict};
+    "cuda",     cuda_ntt,     cuda_msm_g1, cuda_msm_g2, nullptr,      cuda_start, cuda_finish,
+    cuda_abort, nullptr,      true,        cuda_load,   cuda_develop, cuda_fetch, cuda_pin,
+    cuda_unpin, cuda_destroy, nullptr,     nullptr,     cuda_holds,   cuda_evict};
 
 extern "C" void backend_cuda_times(const struct backend *be, struct prover_times *out)
 {
@@ -257,6 +245,13 @@ extern "C" uint64_t backend_cuda_allocations(void)
 extern "C" uint64_t backend_cuda_device_bytes(void)
 {
     return device_counts().device_bytes;
+}
+
+extern "C" uint32_t backend_cuda_windows(const struct backend *be)
+{
+    const resident_parameters *r = ((const cuda_backend *)be)->on.resident;
+
+    return r ? (uint32_t)r->streamed.windows.size() : 0;
 }
 
 /* Not by way of device_allocate: it is no memory of the backend's. */

@@ -6,28 +6,6 @@
 
 #include "gpu/cuda/select.cuh"
 
-void resident_circuit::release()
-{
-    loaded = false;
-    coeffs.reset();
-    for (int side = 0; side < CIRCUIT_SIDES; side++) {
-        first[side].reset();
-        terms[side].reset();
-    }
-    instances.reset();
-    bases.reset();
-    tile_instance.reset();
-    value_aux.reset();
-    for (device_density *d : {&a, &b}) {
-        d->bits.reset();
-        d->rank.reset();
-    }
-    for (device_tail *t : {&l_tail, &a_tail, &b_tail}) {
-        t->points.reset();
-        t->values.reset();
-    }
-}
-
 template <class To, class From>
 static int put(uploader &up, device_buffer<To> &d, const From *host, size_t len, struct errmsg *err)
 {
@@ -86,20 +64,30 @@ static int put_tables(resident_circuit &r, uploader &up, const struct circuit *c
     return 0;
 }
 
-int resident_circuit::load(gpu &g, uploader &up, const struct circuit *c, struct errmsg *err)
+static size_t tail_bytes(const circuit_tail &t)
+{
+    return (t.points.size() + t.values.size()) * sizeof(uint32_t);
+}
+
+/* What load allocates, but for what it takes for a moment. */
+static size_t circuit_bytes(const struct circuit *c, const circuit_extract &x)
+{
+    size_t bytes = c->n_coeffs * sizeof(fr) + x.instances.size() * sizeof(row_instance) +
+                   c->n_bases * sizeof(struct circuit_base) +
+                   (x.tile_instance.size() + c->n_values - c->n_inputs) * sizeof(uint32_t) +
+                   4 * (size_t)c->aux_words * sizeof(uint64_t);
+
+    for (const struct circuit_side &s : c->sides)
+        bytes += ((size_t)c->template_rows + 1) * sizeof(uint32_t) +
+                 s.first[c->template_rows] * sizeof(struct circuit_term);
+    return bytes + tail_bytes(x.l) + tail_bytes(x.a) + tail_bytes(x.b);
+}
+
+int resident_circuit::describe(const struct circuit *c, const circuit_extract &x,
+                               struct errmsg *err)
 {
     if (c->n_rows > UINT32_MAX || c->n_rows > (uint64_t)1 << c->log2_domain)
         return errmsg_set(err, -EINVAL, "a circuit of %llu rows", (unsigned long long)c->n_rows);
-    const circuit_extract x = extract_circuit(c);
-
-    release();
-    TRY(put_tables(*this, up, c, x, err));
-    TRY(put_tail(up, l_tail, x.l, err));
-    TRY(put_tail(up, a_tail, x.a, err));
-    TRY(put_tail(up, b_tail, x.b, err));
-    TRY(put_density(g, up, a, c->a_density, c->aux_words, err));
-    TRY(put_density(g, up, b, c->b_density, c->aux_words, err));
-    TRY(up.wait(err));
     n_inputs = c->n_inputs;
     n_aux = c->n_aux;
     n_values = c->n_values;
@@ -107,6 +95,24 @@ int resident_circuit::load(gpu &g, uploader &up, const struct circuit *c, struct
     log2_domain = c->log2_domain;
     a_len = circuit_a_len(c);
     b_len = circuit_b_len(c);
+    l_rest = (uint32_t)x.l.points.size();
+    a_rest = (uint32_t)x.a.points.size();
+    b_rest = (uint32_t)x.b.points.size();
+    bytes = circuit_bytes(c, x);
+    return 0;
+}
+
+int resident_circuit::load(gpu &g, uploader &up, const struct circuit *c, const circuit_extract &x,
+                           struct errmsg *err)
+{
+    loaded = false;
+    TRY(put_tables(*this, up, c, x, err));
+    TRY(put_tail(up, l_tail, x.l, err));
+    TRY(put_tail(up, a_tail, x.a, err));
+    TRY(put_tail(up, b_tail, x.b, err));
+    TRY(put_density(g, up, a, c->a_density, c->aux_words, err));
+    TRY(put_density(g, up, b, c->b_density, c->aux_words, err));
+    TRY(up.wait(err));
     loaded = true;
     return 0;
 }

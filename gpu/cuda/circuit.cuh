@@ -31,7 +31,9 @@ struct resident_circuit {
     device_tail l_tail, a_tail, b_tail;
     row_tables tables = {};
     uint32_t n_inputs = 0, n_aux = 0, n_values = 0, aux_words = 0, log2_domain = 0;
-    size_t a_len = 0, b_len = 0; /* points of the queries */
+    size_t a_len = 0, b_len = 0;                 /* points of the queries */
+    uint32_t l_rest = 0, a_rest = 0, b_rest = 0; /* of the tails */
+    size_t bytes = 0;                            /* of device memory that all this takes */
     bool loaded = false;
 
     /* Whether this is it: the counts tell the sizes apart. */
@@ -41,9 +43,11 @@ struct resident_circuit {
                tables.n_rows == c->n_rows && n_inputs == c->n_inputs;
     }
 
-    void release();
-    /* Brings it up by way of `up`, which is idle afterwards. -EINVAL for one of more than 2^32 rows. */
-    int load(gpu &g, uploader &up, const struct circuit *c, struct errmsg *err);
+    /* The numbers alone, which say what memory all takes. -EINVAL for one of more than 2^32 rows. */
+    int describe(const struct circuit *c, const circuit_extract &x, struct errmsg *err);
+    /* After describe: brings it up by way of `up`, which is idle afterwards. */
+    int load(gpu &g, uploader &up, const struct circuit *c, const circuit_extract &x,
+             struct errmsg *err);
 };
 
 /* The compact witness in device memory. */

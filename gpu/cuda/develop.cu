@@ -268,6 +268,16 @@ struct point_maker {
     }
 };
 
+size_t develop_scratch_bytes(const resident_circuit &c)
+{
+    const size_t variables = (size_t)c.n_inputs + c.n_aux;
+    const size_t scalars = (sizeof(fr) << c.log2_domain) + variables * sizeof(limb_sums);
+    const size_t points = std::max(c.a_len, c.b_len) * sizeof(fr) + fixed_base<fp>::bytes() +
+                          fixed_base<fp2>::bytes();
+
+    return 3 * variables * sizeof(fr) + std::max(scalars, points);
+}
+
 int develop_points(gpu &g, const resident_circuit &c, const struct secrets *t,
                    const developed_points &out, fr_t *ic, backend_progress progress,
                    void *progress_ctx, struct errmsg *err)

@@ -19,8 +19,9 @@ struct developed_points {
     g2_point *b_g2;
 };
 
-/* `ic` receives the scalars of the verifying key's points, n_inputs of them. Takes and gives back some 25 GB of device memory at
- * 32 GiB. progress (may be NULL) hears of points. */
+/* Device memory that develop_points takes and gives back, some 25 GB at 32 GiB; of a circuit that is described. */
+size_t develop_scratch_bytes(const resident_circuit &c);
+/* `ic` receives the scalars of the verifying key's points, n_inputs of them. progress (may be NULL) hears of points. */
 int develop_points(gpu &g, const resident_circuit &c, const struct secrets *t,
                    const developed_points &out, fr_t *ic, backend_progress progress,
                    void *progress_ctx, struct errmsg *err);

@@ -69,6 +69,13 @@ template <class F> static int fill_row(gpu &g, fixed_base<F> &b, uint32_t w, str
     return 0;
 }
 
+template <class F> size_t fixed_base<F>::bytes()
+{
+    return ((size_t)FIXED_WINDOWS * FIXED_ROW + 2 * (size_t)PIECE) * sizeof(affine<F>) +
+           PIECE * (sizeof(fr) + (FIXED_WINDOWS + 1) * sizeof(uint32_t) + sizeof(uint2)) +
+           pairs_prefix_bytes<F>(PIECE) + sizeof(uint32_t);
+}
+
 template <class F> int fixed_base<F>::create(gpu &g, struct errmsg *err)
 {
     typename host_group<F>::affine_point bases[FIXED_WINDOWS];

@@ -26,6 +26,8 @@ template <class F> struct fixed_base {
     device_buffer<uint4> prefix;
     device_buffer<uint32_t> special;
 
+    /* Device memory that create takes. */
+    static size_t bytes();
     /* The table of the group's generator, and room for products. */
     int create(gpu &g, struct errmsg *err);
     /* out[i] = scalar i times the generator, canonical; queued on the main stream. */

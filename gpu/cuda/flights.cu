@@ -29,25 +29,30 @@ flight_space flight_layout(const resident_parameters &r, uint32_t at_once, scrat
 {
     const resident_circuit &c = r.circuit;
     const uint32_t bits = c.n_aux - (c.n_values - c.n_inputs);
-    const uint32_t rest = (uint32_t)std::max(c.l_tail.points.len, c.a_tail.points.len);
-    flight_space s;
+    const uint32_t rest = std::max(c.l_rest, c.a_rest);
+    const uint32_t rest_at_once = at_once == 1 ? 4 : 0; /* short, beside a long one */
+    const size_t domain = (size_t)1 << c.log2_domain;
+    flight_space s = {};
 
     for (device_witness &w : s.witness) {
         w.values = space.take<fr>(c.n_values);
         w.bits = space.take<uint32_t>((size_t)c.aux_words * 2);
     }
-    for (fr *&v : s.vector)
-        v = space.take<fr>((size_t)1 << c.log2_domain);
+    s.vector[0] = space.take<fr>(domain);
     s.ones = space.take<uint32_t>((size_t)bits + 1);
     s.ones_len = space.take<uint32_t>(2);
     s.aside = space;
-    space.take<char>(
-        std::max(query_scratch_bytes<fp>(bits, rest),
-                 query_scratch_bytes<fp2>((uint32_t)c.b_len, (uint32_t)c.b_tail.points.len)));
+    space.take<char>(std::max(query_scratch_bytes<fp>(bits, rest, rest_at_once),
+                              query_scratch_bytes<fp2>((uint32_t)c.b_len, c.b_rest, rest_at_once)));
     s.aside.size = space.used;
+    /* The other two vectors have been used when the sum over h begins. */
     s.main = space;
-    space.take<char>(msm_scratch_bytes<fp>(1u << c.log2_domain, at_once));
+    s.vector[1] = space.take<fr>(domain);
+    s.vector[2] = space.take<fr>(domain);
     s.main.size = space.used;
+    space = s.main;
+    space.take<char>(msm_scratch_bytes<fp>(1u << c.log2_domain, at_once));
+    s.main.size = std::max(s.main.size, space.used);
     return s;
 }
 
@@ -106,7 +111,7 @@ void prover::drain()
 /* Values and bits. */
 static int upload_witness(prover &p, const flight &f, const struct compact *w, struct errmsg *err)
 {
-    const resident_circuit &c = p.resident.circuit;
+    const resident_circuit &c = p.resident->circuit;
 
     TRY(p.up.send(f.w.values, w->values, c.n_values * sizeof(fr), err));
     TRY(p.up.send(f.w.bits, w->bits, c.aux_words * sizeof(*w->bits), err));
@@ -117,16 +122,17 @@ static int upload_witness(prover &p, const flight &f, const struct compact *w, s
 /* h times g^m - 1 in place of a, in reversed order. */
 static int transform(prover &p, fr *a, fr *b, fr *c, struct errmsg *err)
 {
-    const resident_parameters &r = p.resident;
+    const uint32_t log2_domain = p.resident->log2_domain;
+    const transforms &t = p.tables[log2_domain];
     gpu &g = p.early;
 
-    TRY(ntt_to_reversed(g, r.inverse, c, c, err));
-    TRY(ntt_to_reversed(g, r.inverse, a, a, err));
-    TRY(ntt_to_natural(g, r.coset, a, a, err));
-    TRY(ntt_to_reversed(g, r.inverse, b, b, err));
-    TRY(ntt_to_natural(g, r.coset, b, b, err));
-    TRY(ntt_multiply(g, (size_t)1 << r.log2_domain, a, b, a, err));
-    return ntt_to_reversed_minus(g, r.coset_inverse, a, a, c, err);
+    TRY(ntt_to_reversed(g, t.inverse, c, c, err));
+    TRY(ntt_to_reversed(g, t.inverse, a, a, err));
+    TRY(ntt_to_natural(g, t.coset, a, a, err));
+    TRY(ntt_to_reversed(g, t.inverse, b, b, err));
+    TRY(ntt_to_natural(g, t.coset, b, b, err));
+    TRY(ntt_multiply(g, (size_t)1 << log2_domain, a, b, a, err));
+    return ntt_to_reversed_minus(g, t.coset_inverse, a, a, c, err);
 }
 
 static int queue_h(prover &p, const flight &f, struct errmsg *err)
@@ -136,24 +142,19 @@ static int queue_h(prover &p, const flight &f, struct errmsg *err)
 
     CUDA_TRY(cudaStreamWaitEvent(early, f.arrived.handle, 0), err);
     CUDA_TRY(cudaEventRecord(p.begun.handle, early), err);
-    if (p.resident.streamed.in_use()) {
+    if (p.resident->streamed.in_use()) {
         TRY(queue_h_streamed(p, f, err));
     } else {
-        TRY(evaluate_rows(p.early, p.resident.circuit, f.w, v[0], v[1], v[2], err));
+        TRY(evaluate_rows(p.early, p.resident->circuit, f.w, v[0], v[1], v[2], err));
         CUDA_TRY(cudaEventRecord(p.evaluated.handle, early), err);
         TRY(transform(p, v[0], v[1], v[2], err));
     }
     CUDA_TRY(cudaMemcpyAsync(p.last_coefficient.ptr,
-                             v[0] + ((size_t)1 << p.resident.log2_domain) - 1, sizeof(fr),
+                             v[0] + ((size_t)1 << p.resident->log2_domain) - 1, sizeof(fr),
                              cudaMemcpyDeviceToHost, early),
              err);
     CUDA_TRY(cudaEventRecord(p.ready.handle, early), err);
     return 0;
-}
-
-static bool is_loaded(const prover &p, const struct srs *srs, const struct circuit *c)
-{
-    return p.resident.are(srs) && p.resident.circuit.is(c) && p.arena_is_compact && p.arena.ptr;
 }
 
 int prover::start(const struct srs *srs, const struct compact *w, flight **out, struct errmsg *err)
@@ -162,11 +163,7 @@ int prover::start(const struct srs *srs, const struct compact *w, flight **out, 
     const double begin = now_ms();
 
     CUDA_TRY(cudaSetDevice(g.index), err);
-    if (!is_loaded(*this, srs, w->circuit)) {
-        if (in_flight())
-            return errmsg_set(err, -EBUSY, "proofs over other parameters are on their way");
-        TRY(load(srs, w->circuit, nullptr, nullptr, err));
-    }
+    TRY(load(srs, w->circuit, nullptr, nullptr, err));
     flight *f = take_flight(*this);
     if (!f)
         return errmsg_set(err, -EBUSY, "%u proofs are on their way", FLIGHTS);
@@ -210,7 +207,7 @@ struct aside_sums {
     /* The points of a query that bits ask for, and how many. */
     int list_ones(const device_density *d, uint32_t first_point, uint32_t *len, struct errmsg *e)
     {
-        const resident_circuit &c = p.resident.circuit;
+        const resident_circuit &c = p.resident->circuit;
         const selection_part part = {
             c.n_aux,     f.w.bits, nullptr, d ? d->bits.ptr : nullptr, d ? d->rank.ptr : nullptr,
             first_point, 0};
@@ -234,7 +231,7 @@ struct aside_sums {
     /* Not before the transforms are done: they would only be in each other's way. */
     int all(struct errmsg *e)
     {
-        const resident_parameters &r = p.resident;
+        const resident_parameters &r = *p.resident;
         const resident_circuit &c = r.circuit;
         uint32_t ones = 0;
 
@@ -277,7 +274,7 @@ static int read_times(prover &p, struct errmsg *err)
 /* h has degree m - 2 at most, whatever the witness: else a transform was wrong. */
 static int sum_h(prover &p, g1_t *out, struct errmsg *err)
 {
-    const resident_parameters &r = p.resident;
+    const resident_parameters &r = *p.resident;
     const msm_input<fp> in = {r.h.ptr, p.space.vector[0], r.h_convert,
                               nullptr, nullptr,           (uint32_t)r.h.len};
 

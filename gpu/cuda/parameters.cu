@@ -85,40 +85,39 @@ static int load_points(loading &l, resident_parameters &r, const struct srs *srs
     return l.up.wait(err);
 }
 
-static int make_plans(gpu &g, resident_parameters &r, struct errmsg *err)
+int transforms::make(gpu &g, uint32_t log2_domain, bool small, struct errmsg *err)
 {
-    const fr one = fr_one(), seven = fr_from_u32(7), power_m = power(seven, 1ull << r.log2_domain);
-    const fr fraction = inverse(power(fr_from_u32(2), r.log2_domain));
-    const bool small = r.streamed.in_use();
+    const fr one = fr_one(), seven = fr_from_u32(7);
+    const fr fraction = ::inverse(power(fr_from_u32(2), log2_domain));
 
-    r.h_convert = to_integer(inverse(small ? sub(one, power_m) : sub(power_m, one)));
-    TRY(ntt_plan_create(g, r.log2_domain, true, one, fraction, small, &r.inverse, err));
-    TRY(ntt_plan_create(g, r.log2_domain, false, seven, one, small, &r.coset, err));
-    return ntt_plan_create(g, r.log2_domain, true, inverse(seven), fraction, small,
-                           &r.coset_inverse, err);
+    TRY(ntt_plan_create(g, log2_domain, true, one, fraction, small, &inverse, err));
+    TRY(ntt_plan_create(g, log2_domain, false, seven, one, small, &coset, err));
+    return ntt_plan_create(g, log2_domain, true, ::inverse(seven), fraction, small, &coset_inverse,
+                           err);
 }
 
-void resident_parameters::release()
+void transforms::release()
 {
-    loaded = false;
-    h.reset();
-    l.reset();
-    a.reset();
-    b_g1.reset();
-    b_g2.reset();
-    streamed.release();
     inverse.release();
     coset.release();
     coset_inverse.release();
-    circuit.release();
 }
 
 uint64_t resident_parameters::bytes() const
 {
-    if (streamed.in_use())
-        return bus_lane::PLACES *
-               (streamed.shape.window_bytes + streamed.shape.slab * sizeof(g1_point));
-    return (h.len + l.len + a.len + b_g1.len) * sizeof(g1_point) + b_g2.len * sizeof(g2_point);
+    const uint64_t points =
+        streamed.in_use()
+            ? bus_lane::PLACES *
+                  (streamed.shape.window_bytes + streamed.shape.slab * sizeof(g1_point))
+            : (h.len + l.len + a.len + b_g1.len) * sizeof(g1_point) + b_g2.len * sizeof(g2_point);
+
+    return points + (circuit.loaded ? circuit.bytes : 0);
+}
+
+bool resident_parameters::are_as_long_as(const resident_parameters &other) const
+{
+    return h_len == other.h_len && l_len == other.l_len && a_len == other.a_len &&
+           b_len == other.b_len;
 }
 
 /* The domain of which h has one point less than elements; 0 when there is none. */
@@ -148,25 +147,6 @@ int resident_parameters::describe(const struct srs *srs, struct errmsg *err)
     return 0;
 }
 
-size_t resident_parameters::points_bytes() const
-{
-    return (h_len + l_len + a_len + b_len) * sizeof(g1_point) + b_len * sizeof(g2_point);
-}
-
-int resident_parameters::load(gpu &g, uploader &up, const struct srs *srs, bool stream,
-                              backend_progress progress, void *progress_ctx, struct errmsg *err)
-{
-    loading l = {up, progress, progress_ctx, 0, points_bytes()};
-
-    if (stream)
-        TRY(streamed.pin(srs, progress, progress_ctx, err));
-    else
-        TRY(load_points(l, *this, srs, err));
-    TRY(make_plans(g, *this, err));
-    loaded = true;
-    return 0;
-}
-
 static g1_affine_t generator_times(const fr_t &k)
 {
     g1_t p = {};
@@ -177,20 +157,47 @@ static g1_affine_t generator_times(const fr_t &k)
     return out;
 }
 
-int resident_parameters::develop(gpu &g, uploader &up, const struct circuit *c,
-                                 const struct secrets *t, fr_t *ic, backend_progress progress,
-                                 void *progress_ctx, struct errmsg *err)
+void resident_parameters::describe(const struct circuit *c, const struct secrets *t)
 {
-    release();
-    TRY(circuit.load(g, up, c, err));
     log2_domain = c->log2_domain;
     h_len = ((size_t)1 << log2_domain) - 1;
     l_len = c->n_aux;
-    a_len = circuit.a_len;
-    b_len = circuit.b_len;
+    a_len = circuit_a_len(c);
+    b_len = circuit_b_len(c);
     n_inputs = c->n_inputs;
     alpha_g1 = generator_times(t->alpha);
     delta_g1 = generator_times(t->delta);
+}
+
+size_t resident_parameters::points_bytes() const
+{
+    return (h_len + l_len + a_len + b_len) * sizeof(g1_point) + b_len * sizeof(g2_point);
+}
+
+static void become_loaded(resident_parameters &r)
+{
+    const fr one = fr_one(), power_m = power(fr_from_u32(7), 1ull << r.log2_domain);
+
+    r.h_convert = to_integer(inverse(r.streamed.in_use() ? sub(one, power_m) : sub(power_m, one)));
+    r.loaded = true;
+}
+
+int resident_parameters::load(uploader &up, const struct srs *srs, bool stream,
+                              backend_progress progress, void *progress_ctx, struct errmsg *err)
+{
+    loading l = {up, progress, progress_ctx, 0, points_bytes()};
+
+    if (stream)
+        TRY(streamed.pin(srs, progress, progress_ctx, err));
+    else
+        TRY(load_points(l, *this, srs, err));
+    become_loaded(*this);
+    return 0;
+}
+
+int resident_parameters::develop(gpu &g, const struct secrets *t, fr_t *ic,
+                                 backend_progress progress, void *progress_ctx, struct errmsg *err)
+{
     TRY(h.allocate(h_len + 1, err));
     TRY(l.allocate(l_len, err));
     TRY(a.allocate(a_len, err));
@@ -198,8 +205,7 @@ int resident_parameters::develop(gpu &g, uploader &up, const struct circuit *c,
     TRY(b_g2.allocate(b_len, err));
     TRY(develop_points(g, circuit, t, {h.ptr, l.ptr, a.ptr, b_g1.ptr, b_g2.ptr}, ic, progress,
                        progress_ctx, err));
-    TRY(make_plans(g, *this, err));
-    loaded = true;
+    become_loaded(*this);
     return 0;
 }
 

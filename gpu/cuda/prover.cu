@@ -8,13 +8,13 @@
  */
 #include "gpu/cuda/prover.cuh"
 
+#include "gpu/cuda/develop.cuh"
 #include "gpu/cuda/msm.cuh"
 #include "gpu/cuda/query.cuh"
 #include "gpu/cuda/select.cuh"
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 extern "C" {
 #include "gpu/groth16.h"
@@ -145,16 +145,99 @@ static scratch whole_arena(const prover &p)
     return space;
 }
 
-static int allocate_streamed_arena(prover &p, const struct circuit *circuit, struct errmsg *err)
+static prove_lens lens_of(const resident_parameters &r)
+{
+    return {(uint32_t)r.n_inputs, (uint32_t)r.l_len, r.log2_domain, (uint32_t)r.a_len,
+            (uint32_t)r.b_len};
+}
+
+static bool is_domain_used(const prover &p, uint32_t log2_domain)
+{
+    bool used = false;
+
+    for (const resident_parameters &r : p.sets)
+        used |= r.log2_domain == log2_domain;
+    return used;
+}
+
+/* How proofs work: the more memory, the less time. */
+struct workspace_shape {
+    bool small_tables;
+    uint32_t at_once; /* as in arena_bytes */
+};
+
+static constexpr workspace_shape WORKSPACES[] = {{false, 0}, {false, 8}, {false, 4}, {false, 2},
+                                                 {false, 1}, {true, 0},  {true, 8},  {true, 4},
+                                                 {true, 2},  {true, 1}};
+static constexpr workspace_shape LEAST_WORKSPACE = {true, 1};
+
+static size_t arena_bytes_of(const prover &p, bool compact, uint32_t at_once)
+{
+    size_t most = compact ? 0 : arena_bytes(lens_of(*p.resident), at_once);
+
+    for (const resident_parameters &r : p.sets)
+        if (compact && r.circuit.bytes && !r.streamed.in_use())
+            most = std::max(most, flight_bytes(r, at_once));
+    return most;
+}
+
+/* What proofs over any of the sets take beside them. */
+static size_t workspace_bytes(const prover &p, bool compact, const workspace_shape &shape)
+{
+    size_t bytes = arena_bytes_of(p, compact, shape.at_once);
+
+    for (uint32_t d = 0; d <= NTT_LOG2_MAX; d++)
+        if (is_domain_used(p, d))
+            bytes += transforms::bytes(d, shape.small_tables);
+    return bytes;
+}
+
+static void release_workspace(prover &p)
+{
+    p.arena.reset();
+    for (transforms &t : p.tables)
+        t.release();
+}
+
+static int make_tables(prover &p, bool small, struct errmsg *err)
+{
+    for (uint32_t d = 0; d <= NTT_LOG2_MAX; d++)
+        if (is_domain_used(p, d))
+            TRY(p.tables[d].make(p.g, d, small, err));
+    return 0;
+}
+
+/* As much as helps and fits. */
+static int take_workspace(prover &p, bool compact, struct errmsg *err)
 {
     size_t available = 0, bytes = 0;
 
-    p.arena.reset();
     TRY(available_bytes(p, &available, err));
-    TRY(choose_stream_shape(p.resident, circuit, available, &bytes, err));
+    for (const workspace_shape &shape : WORKSPACES) {
+        bytes = workspace_bytes(p, compact, shape);
+        if (bytes > available)
+            continue;
+        TRY(make_tables(p, shape.small_tables, err));
+        TRY(p.arena.allocate(arena_bytes_of(p, compact, shape.at_once), err));
+        p.at_once = shape.at_once;
+        return 0;
+    }
+    return errmsg_set(
+        err, -ENOMEM,
+        "proofs over these parameters take %zu MB of device memory beside them, %zu are free",
+        bytes >> 20, available >> 20);
+}
+
+static int take_streamed_workspace(prover &p, const struct circuit *circuit, struct errmsg *err)
+{
+    resident_parameters &r = *p.resident;
+    size_t available = 0, bytes = 0;
+
+    TRY(make_tables(p, true, err));
+    TRY(available_bytes(p, &available, err));
+    TRY(choose_stream_shape(r, circuit, available, &bytes, err));
     TRY(p.arena.allocate(bytes, err));
-    p.arena_is_compact = true;
-    p.space = streamed_layout(p.resident, whole_arena(p));
+    p.space = streamed_layout(r, whole_arena(p));
     for (unsigned k = 0; k < bus_lane::PLACES; k++) {
         p.window_lane.place[k] = p.space.window[k];
         p.h_lane.place[k] = p.space.slab[k];
@@ -164,39 +247,67 @@ static int allocate_streamed_arena(prover &p, const struct circuit *circuit, str
     return 0;
 }
 
-/* As large as helps and fits. */
-static int allocate_arena(prover &p, const prove_lens &n, bool compact, struct errmsg *err)
-{
-    size_t available = 0, least = 0;
+/* ---- sets of parameters ---- */
 
-    p.arena.reset();
-    TRY(available_bytes(p, &available, err));
-    for (uint32_t at_once : {0u, 8u, 4u, 2u, 1u}) {
-        least = compact ? flight_bytes(p.resident, at_once) : arena_bytes(n, at_once);
-        if (least <= available) {
-            TRY(p.arena.allocate(least, err));
-            p.arena_is_compact = compact;
-            if (compact)
-                p.space = flight_layout(p.resident, at_once, whole_arena(p));
-            return 0;
-        }
-    }
-    return errmsg_set(
-        err, -ENOMEM,
-        "proofs over these parameters take %zu MB of device memory beside them, %zu are free",
-        least >> 20, available >> 20);
+resident_parameters *prover::find(const struct srs *srs)
+{
+    for (resident_parameters &r : sets)
+        if (r.are(srs))
+            return &r;
+    return nullptr;
 }
 
-/* Whether the points have room on the device beside what proofs take at least. */
-static int decide_stream(const prover &p, const prove_lens &n, bool compact, bool *stream,
-                         struct errmsg *err)
+static void drop(prover &p, const resident_parameters &gone)
 {
-    const resident_parameters &r = p.resident;
-    const size_t need = r.points_bytes() + 3 * ntt_plan_bytes(r.log2_domain, false) +
-                        (compact ? flight_bytes(r, 1) : arena_bytes(n, 1));
+    if (p.resident == &gone)
+        p.resident = nullptr;
+    p.sets.remove_if([&](const resident_parameters &r) { return &r == &gone; });
+}
+
+void prover::evict(const struct srs *srs)
+{
+    resident_parameters *r = find(srs);
+
+    cudaSetDevice(g.index);
+    if (!r || (r == resident && in_flight()))
+        return;
+    if (r == resident)
+        for (bus_lane *lane : {&window_lane, &h_lane})
+            lane->restart(); /* what comes over the bus may come from there */
+    drop(*this, *r);
+    if (sets.empty())
+        release_workspace(*this);
+    for (uint32_t d = 0; d <= NTT_LOG2_MAX; d++)
+        if (!is_domain_used(*this, d))
+            tables[d].release();
+}
+
+/* Of a circuit there is one set. */
+static void drop_those_of_its_circuit(prover &p, const resident_parameters &r)
+{
+    p.sets.remove_if(
+        [&](const resident_parameters &other) { return &other != &r && other.are_as_long_as(r); });
+}
+
+/* What may be taken, where `bytes` are wanted for the set at hand: no less, if others can give up what it lacks. */
+static int find_room(prover &p, size_t bytes, size_t *available, struct errmsg *err)
+{
+    TRY(available_bytes(p, available, err));
+    if (bytes <= *available || p.sets.size() == 1)
+        return 0;
+    p.lacks = bytes - *available;
+    return errmsg_set(err, -ENOSPC,
+                      "parameters take %zu MB of device memory beside others, %zu are free",
+                      bytes >> 20, *available >> 20);
+}
+
+/* Whether what is to come has no room on the device beside what proofs take at least. */
+static int decide_stream(prover &p, size_t bytes, bool compact, bool *stream, struct errmsg *err)
+{
+    const size_t need = bytes + workspace_bytes(p, compact, LEAST_WORKSPACE);
     size_t available = 0;
 
-    TRY(available_bytes(p, &available, err));
+    TRY(find_room(p, need, &available, err));
     *stream = need > available;
     if (*stream && !compact)
         return errmsg_set(
@@ -207,88 +318,167 @@ static int decide_stream(const prover &p, const prove_lens &n, bool compact, boo
     return 0;
 }
 
-static prove_lens lens_of(const resident_parameters &r)
+/* One that streams has the device for itself: the larger its windows, the better. */
+static int be_alone(prover &p, struct errmsg *err)
 {
-    return {(uint32_t)r.n_inputs, (uint32_t)r.l_len, r.log2_domain, (uint32_t)r.a_len,
-            (uint32_t)r.b_len};
+    if (p.sets.size() == 1)
+        return 0;
+    p.lacks = UINT64_MAX;
+    return errmsg_set(err, -ENOSPC, "parameters that are streamed go with no others");
 }
 
-static int load_circuit(prover &p, const struct circuit *circuit, struct errmsg *err)
+static int describe_circuit(prover &p, const struct circuit *circuit, const circuit_extract &x,
+                            struct errmsg *err)
 {
-    resident_parameters &r = p.resident;
+    resident_parameters &r = *p.resident;
 
     if (circuit->n_aux != r.l_len || circuit->log2_domain != r.log2_domain ||
         circuit_a_len(circuit) != r.a_len || circuit_b_len(circuit) != r.b_len)
         return errmsg_set(err, -EINVAL, "these parameters are for another circuit");
-    return r.circuit.load(p.g, p.up, circuit, err);
+    return r.circuit.describe(circuit, x, err);
 }
 
-/* After an error nothing is there. The circuit comes before the points: it says what proofs take beside them. */
+static int begin_set(prover &p, const struct srs *srs, struct errmsg *err)
+{
+    p.resident = p.find(srs);
+    if (p.resident)
+        return 0;
+    p.sets.emplace_back();
+    p.resident = &p.sets.back();
+    TRY(p.resident->describe(srs, err));
+    drop_those_of_its_circuit(p, *p.resident);
+    return 0;
+}
+
+/* Brings what is not there of p.resident: circuit, points; if it has room, and a workspace too. */
+static int load_set(prover &p, const struct srs *srs, const struct circuit *circuit,
+                    backend_progress progress, void *ctx, struct errmsg *err)
+{
+    resident_parameters &r = *p.resident;
+    const bool new_circuit = circuit && !r.circuit.is(circuit);
+    bool stream = r.streamed.in_use();
+    circuit_extract x;
+
+    if (new_circuit) {
+        x = extract_circuit(circuit);
+        TRY(describe_circuit(p, circuit, x, err));
+    }
+    const size_t bytes = (r.loaded ? 0 : r.points_bytes()) + (new_circuit ? r.circuit.bytes : 0);
+    if (!stream)
+        TRY(decide_stream(p, bytes, circuit != nullptr, &stream, err));
+    if (stream)
+        TRY(be_alone(p, err));
+    if (new_circuit)
+        TRY(r.circuit.load(p.g, p.up, circuit, x, err));
+    return r.loaded ? 0 : r.load(p.up, srs, stream, progress, ctx, err);
+}
+
+static bool is_there(const prover &p, const struct srs *srs, const struct circuit *c)
+{
+    return p.resident && p.resident->are(srs) && p.arena.ptr &&
+           p.arena_is_compact == (c != nullptr) && (!c || p.resident->circuit.is(c));
+}
+
+/* Whether proofs over one of the sets need no more than the workspace that there is. */
+static bool is_ready(prover &p, const struct srs *srs, const struct circuit *c)
+{
+    const resident_parameters *r = p.find(srs);
+
+    return r && c && r->circuit.is(c) && !r->streamed.in_use() && p.arena.ptr &&
+           p.arena_is_compact && flight_bytes(*r, p.at_once) <= p.arena.len;
+}
+
 static int load_all(prover &p, const struct srs *srs, const struct circuit *circuit,
                     backend_progress progress, void *ctx, struct errmsg *err)
 {
-    resident_parameters &r = p.resident;
-    const bool compact = circuit != nullptr, there = r.are(srs);
-    bool anew = !there || !p.arena.ptr || p.arena_is_compact != compact;
+    const bool compact = circuit != nullptr, ready = is_ready(p, srs, circuit);
 
-    if (!there) {
-        p.arena.reset();
-        r.release();
-        TRY(r.describe(srs, err));
+    if (!ready)
+        release_workspace(p);
+    TRY(begin_set(p, srs, err));
+    if (!ready) {
+        TRY(load_set(p, srs, circuit, progress, ctx, err));
+        p.arena_is_compact = compact;
+        if (p.resident->streamed.in_use() && compact)
+            return take_streamed_workspace(p, circuit, err);
+        if (p.resident->streamed.in_use())
+            return errmsg_set(err, -ENOMEM,
+                              "expanded assignments are not proved over streamed parameters");
+        TRY(take_workspace(p, compact, err));
     }
-    if (circuit && !r.circuit.is(circuit)) {
-        anew = true;
-        TRY(load_circuit(p, circuit, err));
-    }
-    if (!there) {
-        bool stream = false;
-        TRY(decide_stream(p, lens_of(r), compact, &stream, err));
-        TRY(r.load(p.g, p.up, srs, stream, progress, ctx, err));
-    }
-    if (!anew)
+    if (compact)
+        p.space = flight_layout(*p.resident, p.at_once, whole_arena(p));
+    return 0;
+}
+
+/* After an error the set at hand is not there, unless it was and only lacks room. */
+static int settle(prover &p, int ret)
+{
+    if (ret == 0)
         return 0;
-    if (r.streamed.in_use() && compact)
-        return allocate_streamed_arena(p, circuit, err);
-    if (r.streamed.in_use())
-        return errmsg_set(err, -ENOMEM,
-                          "expanded assignments are not proved over streamed parameters");
-    return allocate_arena(p, lens_of(r), compact, err);
+    release_workspace(p);
+    if (p.resident && !(ret == -ENOSPC && p.resident->loaded))
+        drop(p, *p.resident);
+    p.resident = nullptr;
+    return ret;
 }
 
 int prover::load(const struct srs *srs, const struct circuit *circuit, backend_progress progress,
                  void *progress_ctx, struct errmsg *err)
 {
     CUDA_TRY(cudaSetDevice(g.index), err);
-    int ret = load_all(*this, srs, circuit, progress, progress_ctx, err);
-    if (ret < 0) {
-        arena.reset();
-        resident.release();
-    }
-    return ret;
+    if (is_there(*this, srs, circuit))
+        return 0;
+    if (in_flight())
+        return errmsg_set(err, -EBUSY, "proofs over other parameters are on their way");
+    return settle(*this, load_all(*this, srs, circuit, progress, progress_ctx, err));
 }
 
-void prover::describe(char *out, size_t size) const
+/* Points, circuit, and then what making takes, or proofs at least. */
+static int find_room_to_develop(prover &p, struct errmsg *err)
 {
-    out[0] = '\0';
-    if (resident.streamed.in_use())
-        describe_stream(resident, out, size);
-    else if (resident.loaded)
-        snprintf(out, size, "resident");
+    const resident_parameters &r = *p.resident;
+    const size_t need =
+        r.points_bytes() + r.circuit.bytes +
+        std::max(develop_scratch_bytes(r.circuit), workspace_bytes(p, true, LEAST_WORKSPACE));
+    size_t available = 0;
+
+    TRY(find_room(p, need, &available, err));
+    if (need <= available)
+        return 0;
+    return errmsg_set(err, -ENOMEM,
+                      "parameters that are made on the device take %zu MB of its memory meanwhile, "
+                      "%zu are free",
+                      need >> 20, available >> 20);
+}
+
+static int develop_all(prover &p, const struct circuit *circuit, const struct secrets *t, fr_t *ic,
+                       backend_progress progress, void *ctx, struct errmsg *err)
+{
+    const circuit_extract x = extract_circuit(circuit);
+
+    release_workspace(p);
+    p.sets.emplace_back();
+    p.resident = &p.sets.back();
+    p.resident->describe(circuit, t);
+    drop_those_of_its_circuit(p, *p.resident);
+    TRY(p.resident->circuit.describe(circuit, x, err));
+    TRY(find_room_to_develop(p, err));
+    TRY(p.resident->circuit.load(p.g, p.up, circuit, x, err));
+    TRY(p.resident->develop(p.g, t, ic, progress, ctx, err));
+    TRY(take_workspace(p, true, err));
+    p.arena_is_compact = true;
+    p.space = flight_layout(*p.resident, p.at_once, whole_arena(p));
+    return 0;
 }
 
 int prover::develop(const struct circuit *circuit, const struct secrets *t, fr_t *ic,
                     backend_progress progress, void *progress_ctx, struct errmsg *err)
 {
     CUDA_TRY(cudaSetDevice(g.index), err);
-    arena.reset();
-    int ret = resident.develop(g, up, circuit, t, ic, progress, progress_ctx, err);
-    if (ret == 0)
-        ret = allocate_arena(*this, {}, true, err);
-    if (ret < 0) {
-        resident.release();
-        arena.reset();
-    }
-    return ret;
+    if (in_flight())
+        return errmsg_set(err, -EBUSY, "proofs are on their way");
+    return settle(*this, develop_all(*this, circuit, t, ic, progress, progress_ctx, err));
 }
 
 /* ---- sums ---- */
@@ -311,6 +501,7 @@ struct proving {
     prover &p;
     gpu &g;
     const resident_parameters &r;
+    const transforms &t;
     const struct assignment *w;
     prove_space s;
     prover_times &times;
@@ -349,15 +540,15 @@ struct proving {
 
         TRY(p.up.after(g.main, err)); /* the last sums may still use the memory */
         TRY(upload_rows(s.rows_a, w->a, err));
-        TRY(ntt_to_reversed(g, r.inverse, s.rows_a, s.h, err));
-        TRY(ntt_to_natural(g, r.coset, s.h, s.h, err));
+        TRY(ntt_to_reversed(g, t.inverse, s.rows_a, s.h, err));
+        TRY(ntt_to_natural(g, t.coset, s.h, s.h, err));
         TRY(upload_rows(s.rows_b, w->b, err));
         TRY(ntt_multiply(g, domain, s.rows_a, s.rows_b, s.rows_a, err));
-        TRY(ntt_to_reversed(g, r.inverse, s.rows_a, s.rows_a, err));
-        TRY(ntt_to_reversed(g, r.inverse, s.rows_b, s.rows_b, err));
-        TRY(ntt_to_natural(g, r.coset, s.rows_b, s.rows_b, err));
+        TRY(ntt_to_reversed(g, t.inverse, s.rows_a, s.rows_a, err));
+        TRY(ntt_to_reversed(g, t.inverse, s.rows_b, s.rows_b, err));
+        TRY(ntt_to_natural(g, t.coset, s.rows_b, s.rows_b, err));
         TRY(ntt_multiply(g, domain, s.h, s.rows_b, s.h, err));
-        return ntt_to_reversed_minus(g, r.coset_inverse, s.h, s.h, s.rows_a, err);
+        return ntt_to_reversed_minus(g, t.coset_inverse, s.h, s.h, s.rows_a, err);
     }
 
     /* h has degree m - 2 at most, whatever the assignment: else a transform was wrong. */
@@ -487,11 +678,13 @@ int prover::sums(const struct srs *srs, const struct assignment *w, struct groth
     if (in_flight())
         return errmsg_set(err, -EBUSY, "proofs are on their way");
     TRY(load(srs, nullptr, nullptr, nullptr, err));
-    if (w->n_rows > (uint64_t)1 << resident.log2_domain)
+    if (w->n_rows > (uint64_t)1 << resident->log2_domain)
         return errmsg_set(err, -EINVAL, "%llu rows exceed the domain of 2^%u",
-                          (unsigned long long)w->n_rows, resident.log2_domain);
-    const prove_lens n = {w->n_inputs, w->n_aux, resident.log2_domain, 0, 0};
-    proving run = {*this, g, resident, w, space_layout(n, whole_arena(*this)), times, {}};
+                          (unsigned long long)w->n_rows, resident->log2_domain);
+    const prove_lens n = {w->n_inputs, w->n_aux, resident->log2_domain, 0, 0};
+    proving run = {
+        *this, g, *resident, tables[resident->log2_domain], w, space_layout(n, whole_arena(*this)),
+        times, {}};
     int ret = run.all(&made, err);
     if (ret < 0) {
         g.drain();

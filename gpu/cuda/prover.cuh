@@ -1,10 +1,12 @@
 /*
  * The sums of a Groth16 proof (gpu/groth16.h), on one GPU, over parameters that stay there, or are streamed where they do not fit.
+ * Several sets stay side by side, one for each circuit; proofs that are on their way together are over the same.
  *
  * Of compact witnesses two are on their way at a time: while one is proved, the next is uploaded. Threads may call start and
  * finish as they like, and wait for one another in each. All else: one thread at a time, and nothing on its way.
  *
- * Memory is taken when parameters are loaded; proofs over parameters that are there take none.
+ * Memory is taken when parameters are loaded, for the largest of the sets that are there; proofs over any of them take none. Who
+ * gives which of them up for others is the caller's business (struct backend_ops).
  */
 #ifndef GPU_CUDA_PROVER_CUH
 #define GPU_CUDA_PROVER_CUH
@@ -15,6 +17,7 @@
 #include "gpu/cuda/stream.cuh"
 #include "gpu/cuda/times.h"
 
+#include <list>
 #include <mutex>
 
 struct prover;
@@ -49,11 +52,15 @@ struct prover {
     prover_times times = {};
     uploader up;
     struct workers *workers = nullptr;
-    resident_parameters resident;
+    std::list<resident_parameters> sets;
+    resident_parameters *resident = nullptr; /* of these, what the arena is cut for */
+    transforms tables[NTT_LOG2_MAX + 1];     /* by the log2 of their domain */
     bus_lane window_lane, h_lane; /* of streamed points; the sum beside, the sum over h */
-    uint64_t memory_limit = 0;    /* as in struct backend */
+    uint64_t memory_limit = 0;    /* as in struct backend, and so is: */
+    uint64_t lacks = 0;
     device_buffer<char> arena; /* vectors, lists and the scratch of sums */
     bool arena_is_compact = false;
+    uint32_t at_once = 0; /* windows of digits that it is for, as in flight_layout */
     flight_space space;
     flight flights[FLIGHTS];
     /* Of the finish that goes on: its rows begin, are there, are transformed. */
@@ -65,7 +72,7 @@ struct prover {
     int open(int device_index, struct workers *w, struct errmsg *err);
 
     /* Makes the parameters resident if they are not, and takes memory for proofs of compact witnesses of `circuit`, or, where it is
-     * NULL, of expanded assignments. progress (may be NULL) hears of bytes. */
+     * NULL, of expanded assignments. progress (may be NULL) hears of bytes. Errors: as in struct backend_ops. */
     int load(const struct srs *srs, const struct circuit *circuit, backend_progress progress,
              void *progress_ctx, struct errmsg *err);
     /* Development parameters of a circuit, made here; `ic` as in develop_points. */
@@ -85,8 +92,10 @@ struct prover {
     bool in_flight();
     /* Waits for everything queued, after an error. */
     void drain();
-    /* Where the points are, for people. */
-    void describe(char *out, size_t size) const;
+    /* NULL: they are not there. */
+    resident_parameters *find(const struct srs *srs);
+    /* Gives them up, unless proofs over them are on their way. */
+    void evict(const struct srs *srs);
 };
 
 /* Cuts the arena for compact witnesses; `space` may only measure. at_once: as in msm_scratch_bytes, of the sum over h. */
@@ -102,7 +111,6 @@ flight_space streamed_layout(const resident_parameters &r, scratch space);
 /* Sets those for so much memory, and says how much of it the arena is. -ENOMEM. */
 int choose_stream_shape(resident_parameters &r, const struct circuit *circuit, size_t available,
                         size_t *bytes, struct errmsg *err);
-void describe_stream(const resident_parameters &r, char *out, size_t size);
 /* In place of the resident prover's transforms, sum over h and sums over the witness. */
 int queue_h_streamed(prover &p, const flight &f, struct errmsg *err);
 int sum_h_streamed(prover &p, g1_t *out, struct errmsg *err);

@@ -26,12 +26,13 @@ static inline void host_add(g2_t *r, const g2_t *p)
     blst_p2_add_or_double(r, r, p);
 }
 
-/* Scratch for a query of up to so many ones and rest, the two side by side. */
-template <class F> size_t query_scratch_bytes(uint32_t ones_len, uint32_t rest_len)
+/* Scratch for a query of up to so many ones and rest, the two side by side; at_once: as in msm_scratch_bytes, of the rest. */
+template <class F>
+size_t query_scratch_bytes(uint32_t ones_len, uint32_t rest_len, uint32_t at_once)
 {
     const uint32_t piece = ones_len < ONES_PIECE ? ones_len : ONES_PIECE;
 
-    return sum_scratch_bytes<F>(piece) + (rest_len ? msm_scratch_bytes<F>(rest_len, 0) : 0);
+    return sum_scratch_bytes<F>(piece) + (rest_len ? msm_scratch_bytes<F>(rest_len, at_once) : 0);
 }
 
 /* The ones beside the rest, which alone would not fill the chip; one after the other if memory is short. */

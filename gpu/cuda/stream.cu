@@ -9,7 +9,6 @@
 #include "gpu/cuda/select.cuh"
 
 #include <algorithm>
-#include <cstdio>
 
 extern "C" {
 #include "gpu/groth16.h"
@@ -140,8 +139,7 @@ flight_space streamed_layout(const resident_parameters &r, scratch space)
     const streamed_points &from = r.streamed;
     const uint32_t longest_g1 = longest_window(from.windows, false),
                    longest_g2 = longest_window(from.windows, true);
-    const uint32_t tail_g1 = (uint32_t)std::max(c.l_tail.points.len, c.a_tail.points.len),
-                   tail_g2 = (uint32_t)c.b_tail.points.len;
+    const uint32_t tail_g1 = std::max(c.l_rest, c.a_rest), tail_g2 = c.b_rest;
     const size_t domain = (size_t)1 << c.log2_domain;
     flight_space s = {};
 
@@ -205,40 +203,33 @@ static uint32_t count_slabs(const resident_parameters &r)
     return (uint32_t)((r.h_len + r.streamed.shape.slab - 1) / r.streamed.shape.slab);
 }
 
-void describe_stream(const resident_parameters &r, char *out, size_t size)
-{
-    const streamed_points &s = r.streamed;
-
-    snprintf(out, size, "streamed in %zu windows of %zu kB, h in %u of %zu kB", s.windows.size(),
-             s.shape.window_bytes >> 10, count_slabs(r), (s.shape.slab * sizeof(g1_point)) >> 10);
-}
-
 /* ---- h ---- */
 
 /* C less A times B over the coset, in place of the first vector and in natural order, as the points are in host memory. */
 int queue_h_streamed(prover &p, const flight &f, struct errmsg *err)
 {
-    const resident_parameters &r = p.resident;
+    const resident_parameters &r = *p.resident;
+    const transforms &t = p.tables[r.log2_domain];
     gpu &g = p.early;
     fr *const a = p.space.vector[0], *const b = p.space.vector[1];
 
     TRY(evaluate_rows(g, r.circuit, f.w, a, b, nullptr, err));
     CUDA_TRY(cudaEventRecord(p.evaluated.handle, g.main.handle), err);
     for (fr *v : {a, b}) {
-        TRY(ntt_to_reversed(g, r.inverse, v, v, err));
-        TRY(ntt_to_natural(g, r.coset, v, v, err));
+        TRY(ntt_to_reversed(g, t.inverse, v, v, err));
+        TRY(ntt_to_natural(g, t.coset, v, v, err));
     }
     TRY(ntt_multiply(g, (size_t)1 << r.log2_domain, a, b, a, err));
-    TRY(ntt_to_reversed(g, r.coset_inverse, a, a, err));
+    TRY(ntt_to_reversed(g, t.coset_inverse, a, a, err));
     TRY(evaluate_rows(g, r.circuit, f.w, nullptr, nullptr, b, err));
-    TRY(ntt_to_reversed_minus(g, r.inverse, b, b, a, err));
+    TRY(ntt_to_reversed_minus(g, t.inverse, b, b, a, err));
     return ntt_reverse(g, r.log2_domain, b, a, err);
 }
 
 /* The slabs of h on their lane, as far as there is room. */
 static int fetch_slabs(prover &p, struct errmsg *err)
 {
-    const resident_parameters &r = p.resident;
+    const resident_parameters &r = *p.resident;
     const uint32_t slab = r.streamed.shape.slab, slabs = count_slabs(r);
 
     while (p.h_lane.has_room()) {
@@ -252,7 +243,7 @@ static int fetch_slabs(prover &p, struct errmsg *err)
 
 int sum_h_streamed(prover &p, g1_t *out, struct errmsg *err)
 {
-    const resident_parameters &r = p.resident;
+    const resident_parameters &r = *p.resident;
     const uint32_t slab = r.streamed.shape.slab, slabs = count_slabs(r);
     g1_t sum = {}, part;
 
@@ -293,7 +284,7 @@ struct streamed_queries {
 
     int fetch_windows(struct errmsg *err)
     {
-        const streamed_points &from = p.resident.streamed;
+        const streamed_points &from = p.resident->streamed;
 
         while (p.window_lane.has_room()) {
             const query_window &w = from.windows[p.window_lane.queued % from.windows.size()];
@@ -307,7 +298,7 @@ struct streamed_queries {
     /* Places in the window of the points that bits ask for. */
     int list_ones(const query_window &w, uint32_t *len, struct errmsg *err)
     {
-        const resident_circuit &c = p.resident.circuit;
+        const resident_circuit &c = p.resident->circuit;
         const device_density *d = w.section == SRS_L ? nullptr : w.section == SRS_A ? &c.a : &c.b;
         const uint32_t inputs = w.section == SRS_A ? c.n_inputs : (uint32_t)CIRCUIT_B_INPUTS;
         const uint32_t first_word = 2 * w.first_word; /* of 32 here */
@@ -362,7 +353,7 @@ struct streamed_queries {
     int sum_query(enum srs_section section, const device_tail &tail,
                   typename host_group<F>::sum *out, struct errmsg *err)
     {
-        const std::vector<query_window> &windows = p.resident.streamed.windows;
+        const std::vector<query_window> &windows = p.resident->streamed.windows;
         typename host_group<F>::sum sum = {}, part;
 
         for (const query_window &w : windows)
@@ -383,7 +374,7 @@ struct streamed_queries {
 
 int sum_queries_streamed(prover &p, const flight &f, struct groth16_sums *out, struct errmsg *err)
 {
-    const resident_circuit &c = p.resident.circuit;
+    const resident_circuit &c = p.resident->circuit;
     streamed_queries q = {p, f};
 
     TRY(q.sum_query<fp>(SRS_L, c.l_tail, &out->l, err));

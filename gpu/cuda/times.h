@@ -25,6 +25,9 @@ uint64_t backend_cuda_allocations(void);
 /* Device memory that is taken now. */
 uint64_t backend_cuda_device_bytes(void);
 
+/* In how many windows the queries come of parameters that are streamed; 0: what was proved over last is not. */
+uint32_t backend_cuda_windows(const struct backend *be);
+
 /* Takes all free memory of the backend's device but `leave` bytes, until it is called again or the backend ends: so that a limit cannot
  * be exceeded unseen. 0: gives it back. */
 int backend_cuda_ballast(struct backend *be, uint64_t leave, struct errmsg *err);

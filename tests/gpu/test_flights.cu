@@ -61,7 +61,7 @@ START_TEST(rows__equal_the_hosts)
     MUST_CUDA(cudaMemcpy(values.ptr, w->values, c->n_values * sizeof(fr), cudaMemcpyHostToDevice));
     MUST_CUDA(cudaMemcpy(d_bits.ptr, w->bits, c->aux_words * 8, cudaMemcpyHostToDevice));
     MUST_CUDA(cudaDeviceSynchronize());
-    MUST(evaluate_rows(p->g, p->resident.circuit, {values.ptr, d_bits.ptr}, a.ptr, b.ptr,
+    MUST(evaluate_rows(p->g, p->resident->circuit, {values.ptr, d_bits.ptr}, a.ptr, b.ptr,
                        product.ptr, err));
     const std::vector<fr> got_a = from_device(a.ptr, domain, p->g),
                           got_b = from_device(b.ptr, domain, p->g),
@@ -161,11 +161,11 @@ START_TEST(develop__makes_the_points_of_the_setup)
         fr_mul(&power, &power, &t.tau);
     }
     h.back() = fr_from_u64(0);
-    expect_points(p->resident.l, l, "l");
-    expect_points(p->resident.a, a, "a");
-    expect_points(p->resident.b_g1, b, "b_g1");
-    expect_points(p->resident.b_g2, b, "b_g2");
-    expect_points(p->resident.h, h, "h");
+    expect_points(p->resident->l, l, "l");
+    expect_points(p->resident->a, a, "a");
+    expect_points(p->resident->b_g1, b, "b_g1");
+    expect_points(p->resident->b_g2, b, "b_g2");
+    expect_points(p->resident->h, h, "h");
     circuit_qap_end(&q);
 }
 END_TEST
@@ -202,7 +202,7 @@ static void hash_section(EVP_MD_CTX *md, const void *points, size_t len, bool g2
 START_TEST(develop__makes_the_file_of_known_digest)
 {
     const struct secrets t = secrets_from_labels();
-    const resident_parameters &r = p->resident;
+    const resident_parameters &r = *p->resident;
     char path[VECTOR_PATH_MAX];
     uint8_t got[64];
     char hex[2 * sizeof(got) + 1];
@@ -253,7 +253,7 @@ static bool same_sums(const struct groth16_sums &a, const struct groth16_sums &b
 /* The parameters that the prover has made. */
 static struct srs resident_srs()
 {
-    const resident_parameters &r = p->resident;
+    const resident_parameters &r = *p->resident;
     struct srs srs = {};
 
     srs.h_len = r.h_len;
@@ -315,7 +315,7 @@ struct host_srs {
     template <class P> void fetch(enum srs_section section, std::vector<P> &v, size_t len)
     {
         v.resize(len);
-        MUST(p->resident.fetch(p->g, section, 0, len, v.data(), err));
+        MUST(p->resident->fetch(p->g, section, 0, len, v.data(), err));
     }
 
     host_srs() : srs(resident_srs())
@@ -334,12 +334,6 @@ struct host_srs {
     }
 };
 
-static void forget()
-{
-    p->arena.reset();
-    p->resident.release();
-}
-
 /* Under the first limit of less and less memory that makes it stream; the last one that suffices with `least`. */
 static void load_streamed(const struct srs *srs, bool least)
 {
@@ -347,12 +341,12 @@ static void load_streamed(const struct srs *srs, bool least)
     uint64_t good = 0;
 
     for (uint64_t limit = UINT64_C(1) << 30;; limit = limit / 8 * 7) {
-        forget();
+        p->evict(srs);
         p->memory_limit = limit;
         if (p->load(srs, small_circuit, nullptr, nullptr, &err) < 0)
             break;
         good = limit;
-        if (!least && p->resident.streamed.in_use())
+        if (!least && p->resident->streamed.in_use())
             return;
     }
     p->memory_limit = good;
@@ -373,17 +367,35 @@ START_TEST(streamed__sums_equal_the_resident_ones)
         MUST(prove(&host.srs, w[i], &want[i], err));
     for (bool least : {false, true}) {
         load_streamed(&host.srs, least);
-        ck_assert(p->resident.streamed.in_use());
-        printf("    %zu windows\n", p->resident.streamed.windows.size());
+        ck_assert(p->resident->streamed.in_use());
+        printf("    %zu windows\n", p->resident->streamed.windows.size());
         for (int i : {0, 1, 2, 1, 0}) {
             MUST(prove(&host.srs, w[i], &got, err));
             ck_assert_msg(same_sums(got, want[i]), "witness %d, least %d", i, least);
         }
         expect_nothing_behind(host.srs);
     }
-    forget();
+    p->evict(&host.srs);
+    ck_assert(p->sets.empty());
     for (struct compact *c : w)
         compact_destroy(c);
+}
+END_TEST
+
+/* With less than making takes nothing is taken, and both numbers are said. */
+START_TEST(develop__is_refused_before_memory_is_taken)
+{
+    const struct secrets t = secrets_from_labels();
+    struct errmsg err;
+
+    p->memory_limit = device_counts().device_bytes + (UINT64_C(1) << 30);
+    const struct device_counts before = device_counts();
+    ck_assert_int_eq(p->develop(small_circuit, &t, ic.data(), nullptr, nullptr, &err), -ENOMEM);
+    ck_assert_uint_eq(device_counts().allocations, before.allocations);
+    ck_assert_msg(strstr(err.text, ", 1024 are free"), "%s", err.text);
+    printf("    %s\n", err.text);
+    p->memory_limit = 0;
+    MUST(p->develop(small_circuit, &t, ic.data(), nullptr, nullptr, err));
 }
 END_TEST
 
@@ -482,6 +494,7 @@ int main()
     tcase_add_test(large, faults__of_any_call_leave_nothing_behind);
     tcase_add_test(large, streamed__sums_equal_the_resident_ones);
     tcase_set_timeout(large, 600);
+    tcase_add_test(tc, develop__is_refused_before_memory_is_taken);
     suite_add_tcase(s, tc);
     suite_add_tcase(s, large);
     int ret = suite_run(s);

@@ -12,23 +12,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "gpu/backend_cuda.h"
-#include "gpu/cuda/times.h"
-#include "gpu/groth16.h"
-#include "gpu/setup.h"
-#include "numa/circuit/c1_reader.h"
-#include "numa/circuit/compact.h"
-#include "numa/memory.h"
-#include "tests/lib/suite.h"
-#include "tests/lib/vectors.h"
+#include "tests/gpu/sector_test.h"
 
 #define RUNS 5
 /* For the driver: code and what kernels keep for themselves. */
 #define DRIVER_BYTES (UINT64_C(128) << 20)
-/* Points that are fetched at a time. */
-#define FETCH ((size_t)1 << 22)
 
 static const struct {
     const char *size, *names[3];
@@ -40,24 +29,8 @@ static const struct {
     {"64GiB", {"64GiB-sparse"}},
 };
 #define SMALL_SECTORS 3
-static char **only; /* sizes asked for; NULL: all */
+static char **only;           /* sizes asked for; NULL: all */
 static uint64_t memory_limit; /* --memory; 0: none */
-static struct workers *workers, *few_workers;
-static struct backend *cuda;
-static struct errmsg err;
-
-static void need(int ret)
-{
-    ck_assert_msg(ret == 0, "%s", err.text);
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -71,49 +44,6 @@ static void print_times(const char *what, double *ms, size_t n)
     qsort(ms, n, sizeof(*ms), compare_doubles);
     printf("    %s %.1f ms [%.1f, %.1f]\n", what, ms[n / 2], ms[0], ms[n - 1]);
     fflush(stdout);
-}
-
-/* 1 if there is such a vector, which the proof then equals. */
-static int expect_vector(const char *name, uint32_t partition, const struct vk *vk,
-                         const struct groth16_sums *sums, const char *file, fr_t r, fr_t s)
-{
-    struct proof proof;
-    uint8_t got[PROOF_BYTES], want[PROOF_BYTES];
-
-    if (!vector_proof(name, file, partition, want))
-        return 0;
-    groth16_assemble(vk, sums, &r, &s, &proof);
-    proof_encode(got, &proof);
-    ck_assert_msg(memcmp(got, want, PROOF_BYTES) == 0, "%s partition %u %s", name, partition, file);
-    return 1;
-}
-
-static int expect_vectors(const char *name, uint32_t partition, const struct vk *vk,
-                          const struct groth16_sums *sums)
-{
-    fr_t r = vector_label_scalar("proof test vector: r");
-    fr_t s = vector_label_scalar("proof test vector: s");
-
-    return expect_vector(name, partition, vk, sums, "proof-r0-s0.txt", fr_from_u64(0),
-                         fr_from_u64(0)) +
-           expect_vector(name, partition, vk, sums, "proof-r3-s5.txt", fr_from_u64(3),
-                         fr_from_u64(5)) +
-           expect_vector(name, partition, vk, sums, "proof-labels.txt", r, s);
-}
-
-static struct c1 *open_vector(const char *name)
-{
-    char path[VECTOR_PATH_MAX], file[128];
-    struct c1 *c1 = NULL;
-    struct c1_extra extra;
-
-    snprintf(file, sizeof(file), "c1/%s/bare.json.zst", name);
-    if (!vector_find(path, file)) {
-        suite_skip(name, "needs $PROOFD_SHARED with the large vectors");
-        return NULL;
-    }
-    need(c1_read_file(path, C1_CHECK_FORM, workers, &c1, &extra, &err));
-    return c1;
 }
 
 /* The vectors' partitions, and those that come after them where the vector has one line alone. */
@@ -266,46 +196,7 @@ static void time_several(const struct circuit *circuit, struct srs *srs, struct 
         workers_destroy(own[i]);
 }
 
-static void expect_key(const struct srs *srs)
-{
-    struct vk want;
-    uint8_t *got_bytes = malloc(vk_bytes(srs->vk.ic_len)),
-            *want_bytes = malloc(vk_bytes(srs->vk.ic_len));
-
-    vector_vk(srs->size, &want);
-    ck_assert_uint_eq(want.ic_len, srs->vk.ic_len);
-    vk_write(got_bytes, &srs->vk);
-    vk_write(want_bytes, &want);
-    ck_assert_mem_eq(got_bytes, want_bytes, vk_bytes(srs->vk.ic_len));
-    vk_fini(&want);
-    free(got_bytes);
-    free(want_bytes);
-}
-
 /* ---- less memory ---- */
-
-static void *fetch_section(enum srs_section section, size_t len, size_t bytes)
-{
-    char *points = memory_alloc(len, bytes);
-
-    ck_assert_ptr_nonnull(points);
-    for (size_t at = 0; at < len; at += FETCH)
-        need(cuda->ops->fetch(cuda, section, at, len - at < FETCH ? len - at : FETCH,
-                              points + at * bytes, &err));
-    return points;
-}
-
-/* What the backend has made, on the host; it has nothing any more. */
-static void take_home(struct srs *srs)
-{
-    srs->h = fetch_section(SRS_H, srs->h_len, sizeof(*srs->h));
-    srs->l = fetch_section(SRS_L, srs->l_len, sizeof(*srs->l));
-    srs->a = fetch_section(SRS_A, srs->a_len, sizeof(*srs->a));
-    srs->b_g1 = fetch_section(SRS_B_G1, srs->b_len, sizeof(*srs->b_g1));
-    srs->b_g2 = fetch_section(SRS_B_G2, srs->b_len, sizeof(*srs->b_g2));
-    cuda->ops->evict(cuda, srs);
-    ck_assert_str_eq(cuda->parameters, "");
-}
 
 static int load_under_limit(const struct circuit *circuit, struct srs *srs, uint64_t limit)
 {
@@ -326,9 +217,9 @@ static void live_with_less(const struct circuit *circuit, struct srs *srs)
     need(backend_cuda_ballast(cuda, memory_limit + DRIVER_BYTES, &err));
     begin = now_ms();
     need(load_under_limit(circuit, srs, memory_limit));
-    printf(", with %.1f GiB of device memory loaded in %.0f ms: %.1f GB taken, parameters %s\n",
+    printf(", with %.1f GiB of device memory loaded in %.0f ms: %.1f GB taken, %u windows\n",
            (double)memory_limit / (1 << 30), now_ms() - begin,
-           (double)backend_cuda_device_bytes() * 1e-9, cuda->parameters);
+           (double)backend_cuda_device_bytes() * 1e-9, backend_cuda_windows(cuda));
     fflush(stdout);
 }
 
@@ -337,7 +228,8 @@ static void expect_under_limits(const char *name, const struct circuit *circuit,
                                 const struct compact *w)
 {
     struct groth16_sums sums;
-    unsigned most = 0, windows, streamed = 0;
+    unsigned most = 0, streamed = 0;
+    bool streams;
     int ret;
 
     take_home(srs);
@@ -349,13 +241,14 @@ static void expect_under_limits(const char *name, const struct circuit *circuit,
             ck_assert_int_gt(expect_vectors(name, 0, &srs->vk, &sums), 0);
         }
         ck_assert_uint_eq(backend_cuda_allocations(), allocations);
-        ck_assert_int_eq(cuda->borrows_points, strcmp(cuda->parameters, "resident") != 0);
-        if (sscanf(cuda->parameters, "streamed in %u windows", &windows) == 1) {
+        const unsigned windows = backend_cuda_windows(cuda);
+        ck_assert_uint_gt(cuda->ops->holds(cuda, srs, &streams), 0);
+        ck_assert_int_eq(streams, windows > 0);
+        if (windows > 0) {
             streamed++;
             most = windows > most ? windows : most;
-            printf("    %s in %.1f MB of %.1f: %s\n", name,
-                   (double)backend_cuda_device_bytes() * 1e-6, (double)limit * 1e-6,
-                   cuda->parameters);
+            printf("    %s in %.1f MB of %.1f: %u windows\n", name,
+                   (double)backend_cuda_device_bytes() * 1e-6, (double)limit * 1e-6, windows);
         }
     }
     printf("    then: %s\n", err.text);
@@ -363,8 +256,7 @@ static void expect_under_limits(const char *name, const struct circuit *circuit,
     ck_assert_int_eq(ret, -ENOMEM);
     ck_assert_uint_gt(streamed, 1);
     ck_assert_uint_gt(most, 12); /* three for each query */
-    ck_assert_str_eq(cuda->parameters, "");
-    ck_assert(!cuda->borrows_points);
+    ck_assert_uint_eq(bytes_held(srs), 0);
     cuda->memory_limit = 0;
 }
 
@@ -431,6 +323,7 @@ START_TEST(sectors__equal_the_vectors)
         cuda->ops->unpin(cuda, w[k]->values);
         compact_destroy(w[k]);
     }
+    cuda->ops->evict(cuda, srs);
     srs_close(srs);
     circuit_destroy(circuit);
 }
@@ -447,20 +340,11 @@ int main(int argc, char **argv)
         argv += 2;
     }
     only = argc > 1 ? argv + 1 : NULL;
-    setenv("CK_FORK", "no", 1); /* a forked child has no CUDA context */
-    if (workers_create(0, &workers, &err) < 0 || workers_create(4, &few_workers, &err) < 0)
-        return 1;
-    int ret = backend_cuda_open(BACKEND_CUDA_ABI, 0, few_workers, &cuda, &err);
-    if (ret < 0) {
-        printf("%s\n%s\n", err.text, ret == -ENODEV ? "no GPU" : "");
-        return ret == -ENODEV ? 77 : 1;
-    }
+    open_gpu();
     tcase_set_timeout(tc, 1200);
     tcase_add_loop_test(tc, sectors__equal_the_vectors, 0, (int)ARRAY_LEN(sectors));
     suite_add_tcase(s, tc);
-    ret = suite_run(s);
-    backend_destroy(cuda);
-    workers_destroy(workers);
-    workers_destroy(few_workers);
+    int ret = suite_run(s);
+    close_gpu();
     return ret;
 }

@@ -26,21 +26,25 @@ static struct pipeline_ground got;
 static struct errmsg err;
 static double ms;
 
+static const char *const names[] = {"2KiB", "8MiB", "512MiB"};
+
 static const struct sector_size *size_2k(void)
 {
     return sector_size_by_name("2KiB");
 }
 
-/* A directory of parameters with the key of 2 KiB. */
+/* A directory of parameters with the keys of 2 KiB, 8 MiB and 512 MiB. */
 static void make_dir(void)
 {
     char command[512], id[SECTOR_CACHE_ID_MAX];
 
     strcpy(dir, "/tmp/proofd-ground-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(dir));
-    sector_cache_id(size_2k(), id);
-    snprintf(command, sizeof(command), "cp 'tests/vectors/vk/%s.vk' '%s'", id, dir);
-    ck_assert_int_eq(system(command), 0);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        sector_cache_id(sector_size_by_name(names[i]), id);
+        snprintf(command, sizeof(command), "cp 'tests/vectors/vk/%s.vk' '%s'", id, dir);
+        ck_assert_int_eq(system(command), 0);
+    }
 }
 
 static void make_sim(const char *config)
@@ -116,7 +120,7 @@ START_TEST(ground_create__maps_before_anybody_asks)
     ck_assert_int_eq(seen.misplaced_node, -1);
     ck_assert_uint_eq(ground_permits(ground), 3);
     ck_assert(!ground_get(ground, NULL, &got));
-    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0);
+    ck_assert_int_eq(ground_prepare(ground, NULL, 0, &ms, &err), 0);
     ck_assert(ground_get(ground, NULL, &got));
     ck_assert_ptr_null(got.srs);
     ck_assert(!ground_get(ground, size_2k(), &got));
@@ -128,7 +132,7 @@ START_TEST(ground_prepare__another_circuit)
 {
     make();
     uint64_t before = seen.arena_bytes;
-    ck_assert_msg(ground_prepare(ground, size_2k(), &ms, &err) == 0, "%s", err.text);
+    ck_assert_msg(ground_prepare(ground, size_2k(), 0, &ms, &err) == 0, "%s", err.text);
     ck_assert(ground_get(ground, size_2k(), &got));
     ck_assert_ptr_nonnull(got.srs);
     ck_assert_uint_gt(got.srs->vk.ic_len, 1);
@@ -137,7 +141,7 @@ START_TEST(ground_prepare__another_circuit)
     uint64_t large = seen.arena_bytes;
     ck_assert_uint_gt(large, before);
     ck_assert_uint_gt(seen.shape.evaluation_bytes, 100 * MIB);
-    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0);
+    ck_assert_int_eq(ground_prepare(ground, NULL, 0, &ms, &err), 0);
     ground_look(ground, &seen);
     ck_assert_uint_eq(seen.arena_bytes, large);
     ck_assert_uint_eq(seen.shape.witness_bytes, MIB);
@@ -151,9 +155,9 @@ START_TEST(ground_prepare__without_parameters)
     make();
     snprintf(command, sizeof(command), "rm '%s'/*.vk", dir);
     ck_assert_int_eq(system(command), 0);
-    ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), -ENOKEY);
+    ck_assert_int_eq(ground_prepare(ground, size_2k(), 0, &ms, &err), -ENOKEY);
     ck_assert(!ground_get(ground, size_2k(), &got));
-    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0); /* as if nothing had been */
+    ck_assert_int_eq(ground_prepare(ground, NULL, 0, &ms, &err), 0); /* as if nothing had been */
 }
 END_TEST
 
@@ -176,11 +180,122 @@ START_TEST(ground_load__by_name_and_away_again)
     ground_params(ground, size_2k(), &p);
     ck_assert(!p.held);
     ck_assert(!ground_get(ground, size_2k(), &got));
-    ck_assert_int_eq(ground_load(ground, size_2k(), 2, &err), -EBUSY);
-    ck_assert_ptr_nonnull(strstr(err.text, "parameters of 4KiB"));
     ck_assert_int_eq(ground_evict(ground, size_2k(), 0, &err), 0); /* there is nothing */
-    ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), 0);
+    ck_assert_int_eq(ground_prepare(ground, size_2k(), 0, &ms, &err), 0);
     ck_assert(ground_get(ground, size_2k(), &got));
+}
+END_TEST
+
+/* ---- a device with memory for parameters: 1.1 GB for 2 KiB, 1.5 for 8 MiB, 1.7 for 512 MiB ---- */
+
+static const struct sector_size *size_of(const char *name)
+{
+    return sector_size_by_name(name);
+}
+
+static uint32_t bit(const char *name)
+{
+    return UINT32_C(1) << (size_of(name) - sector_sizes);
+}
+
+/* So that slots take no memory to speak of. */
+static void make_device(const char *config)
+{
+    backend_destroy(backend);
+    sim_destroy(sim);
+    make_sim(config);
+    opt.permits = 1;
+    make();
+}
+
+static void prepare(const char *name, uint32_t waiting)
+{
+    ck_assert_msg(ground_prepare(ground, size_of(name), waiting, &ms, &err) == 0, "%s", err.text);
+    ck_assert(ground_get(ground, size_of(name), &got));
+    ck_assert_ptr_eq(got.srs->size, size_of(name));
+}
+
+/* What is on the device, in the order of sizes: "8MiB 512MiB streamed ". */
+static void on_device(const char *want)
+{
+    char text[128] = "";
+    struct node_params p;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        ground_params(ground, size_of(names[i]), &p);
+        ck_assert_int_eq(p.devices != 0, p.device_bytes > 0);
+        if (p.devices)
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s %s", names[i],
+                     p.streamed ? "streamed " : "");
+    }
+    ck_assert_str_eq(text, want);
+}
+
+/* Two of the three fit: of those that nobody waits for the longest unused goes. */
+START_TEST(ground_prepare__keeps_what_fits_and_drops_the_longest_unused)
+{
+    make_device("memory = 4G\nload_ms = 1\n");
+    prepare("2KiB", 0);
+    prepare("8MiB", 0);
+    on_device("2KiB 8MiB ");
+    for (int i = 0; i < 3; i++) { /* nothing is brought anew */
+        prepare("2KiB", bit("8MiB"));
+        prepare("8MiB", bit("2KiB"));
+    }
+    on_device("2KiB 8MiB ");
+    prepare("512MiB", 0);
+    on_device("8MiB 512MiB ");
+    prepare("8MiB", 0);
+    prepare("2KiB", 0);
+    on_device("2KiB 8MiB ");
+    ck_assert(!ground_get(ground, size_of("8MiB"), &got));
+}
+END_TEST
+
+START_TEST(ground_prepare__what_partitions_wait_with_goes_last)
+{
+    make_device("memory = 4G\n");
+    prepare("2KiB", 0);
+    prepare("8MiB", 0);
+    prepare("512MiB", bit("2KiB")); /* used before 8 MiB */
+    on_device("2KiB 512MiB ");
+    prepare("8MiB", bit("2KiB") | bit("512MiB")); /* its turn: something must go */
+    on_device("8MiB 512MiB ");
+}
+END_TEST
+
+START_TEST(ground_load__leaves_what_partitions_wait_with)
+{
+    make_device("memory = 4G\n");
+    prepare("2KiB", 0);
+    ck_assert_int_eq(ground_load(ground, size_of("8MiB"), bit("2KiB"), &err), 0);
+    on_device("2KiB 8MiB ");
+    ck_assert_int_eq(ground_load(ground, size_of("512MiB"), bit("2KiB") | bit("8MiB"), &err),
+                     -EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.text, "parameters of 2KiB"));
+    on_device("2KiB 8MiB ");
+    prepare("2KiB", 0); /* as if nothing had been */
+    ck_assert_int_eq(ground_evict(ground, size_of("8MiB"), bit("2KiB"), &err), 0);
+    on_device("2KiB ");
+    ck_assert(ground_get(ground, size_of("2KiB"), &got));
+    ck_assert_int_eq(ground_load(ground, size_of("512MiB"), bit("2KiB"), &err), 0);
+    on_device("2KiB 512MiB ");
+    ck_assert_int_eq(ground_evict(ground, size_of("2KiB"), bit("2KiB"), &err), -EBUSY);
+}
+END_TEST
+
+/* What does not fit the empty device is streamed, and alone there. */
+START_TEST(ground_prepare__streams_what_fits_no_empty_device)
+{
+    make_device("memory = 1300M\n");
+    prepare("2KiB", 0);
+    on_device("2KiB ");
+    prepare("512MiB", bit("2KiB"));
+    on_device("512MiB streamed ");
+    ck_assert_int_eq(ground_load(ground, size_of("2KiB"), bit("512MiB"), &err), -EBUSY);
+    on_device("512MiB streamed ");
+    prepare("2KiB", bit("512MiB"));
+    on_device("2KiB ");
 }
 END_TEST
 
@@ -191,19 +306,19 @@ START_TEST(ground_create__on_a_node_that_is_full)
     make();
     ck_assert(!seen.mapped);
     ck_assert_uint_eq(seen.slots.bytes, 0);
-    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), -ENOMEM);
+    ck_assert_int_eq(ground_prepare(ground, NULL, 0, &ms, &err), -ENOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "no memory for "));
     ck_assert(!ground_get(ground, NULL, &got));
     full = false;
-    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0);
+    ck_assert_int_eq(ground_prepare(ground, NULL, 0, &ms, &err), 0);
     ck_assert(ground_get(ground, NULL, &got));
     /* A larger circuit finds no room, and takes what was there: the next one maps anew. */
     full = true;
-    ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), -ENOMEM);
+    ck_assert_int_eq(ground_prepare(ground, size_2k(), 0, &ms, &err), -ENOMEM);
     ck_assert(!ground_get(ground, size_2k(), &got));
     ck_assert(!ground_get(ground, NULL, &got));
     full = false;
-    ck_assert_int_eq(ground_prepare(ground, NULL, &ms, &err), 0);
+    ck_assert_int_eq(ground_prepare(ground, NULL, 0, &ms, &err), 0);
     ground_look(ground, &seen);
     ck_assert(seen.mapped);
 }
@@ -219,7 +334,7 @@ START_TEST(ground_create__within_a_limit)
     ck_assert_uint_eq(seen.shape.witnesses, 2);
     ck_assert_uint_eq(seen.shape.evaluations, 1);
     ck_assert_uint_eq(seen.limit_bytes, 5 * MIB);
-    ck_assert_int_eq(ground_prepare(ground, size_2k(), &ms, &err), -ENOMEM);
+    ck_assert_int_eq(ground_prepare(ground, size_2k(), 0, &ms, &err), -ENOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "2KiB:"));
     ck_assert_ptr_nonnull(strstr(err.text, "the configuration has 0.0 GiB"));
     ground_needs(ground, &needs);
@@ -268,6 +383,10 @@ int main(void)
     tcase_add_test(tc, ground_prepare__another_circuit);
     tcase_add_test(tc, ground_prepare__without_parameters);
     tcase_add_test(tc, ground_load__by_name_and_away_again);
+    tcase_add_test(tc, ground_prepare__keeps_what_fits_and_drops_the_longest_unused);
+    tcase_add_test(tc, ground_prepare__what_partitions_wait_with_goes_last);
+    tcase_add_test(tc, ground_load__leaves_what_partitions_wait_with);
+    tcase_add_test(tc, ground_prepare__streams_what_fits_no_empty_device);
     tcase_add_test(tc, ground_create__on_a_node_that_is_full);
     tcase_add_test(tc, ground_create__within_a_limit);
     tcase_add_loop_test(tc, ground_needs__of_a_node, 0, 2);
