@@ -14,6 +14,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "gpu/cpu/fr_vectors.h"
 #include "gpu/domain.h"
 #include "numa/circuit/compact.h"
 
@@ -30,23 +31,19 @@ struct vectors {
 static void multiply_chunk(void *ctx, size_t chunk, unsigned thread)
 {
     const struct vectors *v = ctx;
-    size_t end = min_size(v->len, (chunk + 1) * CHUNK);
+    const size_t first = chunk * CHUNK, end = min_size(v->len, first + CHUNK);
 
     (void)thread;
-    for (size_t i = chunk * CHUNK; i < end; i++)
-        fr_mul(&v->out[i], &v->x[i], &v->y[i]);
+    fr_vectors_multiply(v->out + first, v->x + first, v->y + first, end - first);
 }
 
 static void subtract_scale_chunk(void *ctx, size_t chunk, unsigned thread)
 {
     const struct vectors *v = ctx;
-    size_t end = min_size(v->len, (chunk + 1) * CHUNK);
+    const size_t first = chunk * CHUNK, end = min_size(v->len, first + CHUNK);
 
     (void)thread;
-    for (size_t i = chunk * CHUNK; i < end; i++) {
-        fr_sub(&v->out[i], &v->x[i], &v->y[i]);
-        fr_mul(&v->out[i], &v->out[i], &v->factor);
-    }
+    fr_vectors_subtract_scale(v->out + first, v->x + first, v->y + first, end - first, &v->factor);
 }
 
 static void vectors_run(struct backend *be, struct vectors *v,

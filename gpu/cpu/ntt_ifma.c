@@ -211,20 +211,6 @@ static void load_between(const struct ntt_plan *plan, struct fr8 *x, size_t k1)
     }
 }
 
-/* Writes eight neighbouring elements; past the caches, where they are whole lines: nobody reads them soon. */
-static inline void store_elements(fr_t *out, const struct fr8 *x)
-{
-    struct fr8_words words = fr8_to_words(x);
-    __m512i rows[4];
-
-    fr8_words_to_rows(rows, &words);
-    for (size_t i = 0; i < 4; i++)
-        if ((uintptr_t)out % 64 == 0)
-            _mm512_stream_si512((__m512i *)(void *)out + i, rows[i]);
-        else
-            _mm512_storeu_si512(out + 2 * i, rows[i]);
-}
-
 void ntt_phase_two_ifma(void *ctx, size_t item, unsigned thread)
 {
     const struct transform *t = ctx;
@@ -241,7 +227,7 @@ void ntt_phase_two_ifma(void *ctx, size_t item, unsigned thread)
             fr8_mul(&x[k2], &x[k2], &scale);
         }
         fr8_canonical(&x[k2]);
-        store_elements(t->v + k2 * rows + item * LANES, &x[k2]);
+        fr8_store(t->v + k2 * rows + item * LANES, &x[k2]);
     }
     _mm_sfence();
 }
