@@ -18,15 +18,25 @@
 #define DIGITS_BITS_MIN 2
 #define DIGITS_BITS_MAX 22
 
+#define DIGITS_WINDOWS_MAX ((255 + DIGITS_BITS_MIN - 1) / DIGITS_BITS_MIN)
+
+/* Where a digit stands, and what is taken off it. */
+struct digits_place {
+    uint8_t word, shift;
+    uint32_t mask;
+    int32_t half;
+};
+
 struct digits {
     unsigned bits, windows;
     unsigned wide; /* the first so many have `bits` bits, others one less, the last what is left */
     uint64_t bias[4]; /* half of what it counts to, in each window but the last */
+    struct digits_place places[DIGITS_WINDOWS_MAX];
 };
 
-/* A scalar ready to be read: |k| + bias, and the sign in the highest bit. */
+/* A scalar ready to be read: |k| + bias, the sign in the highest bit, and nothing that counts behind it. */
 struct recoded {
-    uint64_t l[4];
+    uint64_t l[5];
 };
 
 /* Where a window begins. */
@@ -35,11 +45,17 @@ static inline unsigned digits_at(const struct digits *d, unsigned window)
     return d->bits * window - (window > d->wide ? window - d->wide : 0);
 }
 
-static inline void digits_bias(struct digits *d)
+static inline void digits_places(struct digits *d)
 {
-    for (unsigned i = 0; i + 1 < d->windows; i++) {
-        unsigned at = digits_at(d, i + 1) - 1;
-        d->bias[at / 64] |= (uint64_t)1 << at % 64;
+    for (unsigned w = 0; w < d->windows; w++) {
+        const bool last = w + 1 == d->windows;
+        const unsigned at = digits_at(d, w), end = last ? 255 : digits_at(d, w + 1);
+        const uint32_t half = last ? 0 : UINT32_C(1) << (end - at - 1);
+        d->places[w] = (struct digits_place){.word = (uint8_t)(at / 64),
+                                             .shift = (uint8_t)(at % 64),
+                                             .mask = (uint32_t)((UINT64_C(1) << (end - at)) - 1),
+                                             .half = (int32_t)half};
+        d->bias[(end - 1) / 64] |= (uint64_t)!last << (end - 1) % 64;
     }
 }
 
@@ -48,7 +64,7 @@ static inline void digits_init(struct digits *d, unsigned bits)
 {
     *d = (struct digits){.bits = bits, .windows = (255 + bits - 1) / bits};
     d->wide = d->windows;
-    digits_bias(d);
+    digits_places(d);
 }
 
 /* So many windows, of nearly the same length. */
@@ -56,7 +72,7 @@ static inline void digits_init_even(struct digits *d, unsigned windows)
 {
     *d = (struct digits){.bits = (255 + windows - 1) / windows, .windows = windows};
     d->wide = windows - (d->bits * windows - 255);
-    digits_bias(d);
+    digits_places(d);
 }
 
 /* Digits of a window are at most 2^this in size. */
@@ -77,6 +93,7 @@ static inline void digits_recode(const struct digits *d, struct recoded *out,
         carry >>= 64;
     }
     out->l[3] |= (uint64_t)negative << 63;
+    out->l[4] = 0;
 }
 
 /* The canonical value of *s or of -*s, whichever is smaller; *negative tells which. */
@@ -107,16 +124,10 @@ static inline bool digits_negative(const struct recoded *s)
 /* Digit `window` of |k|; its sign is to be turned where digits_negative. */
 static inline int32_t digits_get(const struct digits *d, const struct recoded *s, unsigned window)
 {
-    unsigned at = digits_at(d, window), word = at / 64, shift = at % 64;
-    bool last = window + 1 == d->windows;
-    unsigned width = (last ? 255 : digits_at(d, window + 1)) - at;
-    uint64_t v = s->l[word] >> shift;
+    const struct digits_place *p = &d->places[window];
+    const uint64_t v = s->l[p->word] >> p->shift | s->l[p->word + 1] << 1 << (63 - p->shift);
 
-    if (shift && word < 3)
-        v |= s->l[word + 1] << (64 - shift);
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no digit has 64 bits */
-    v &= ((uint64_t)1 << width) - 1;
-    return (int32_t)v - (last ? 0 : (int32_t)1 << (width - 1));
+    return (int32_t)(v & p->mask) - p->half;
 }
 
 #endif

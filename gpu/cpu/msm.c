@@ -27,7 +27,8 @@
 /* Of these, whose bases are read at a time: 10 bytes each for each thread. */
 #define STRETCH ((size_t)1 << 19)
 
-#define RANGES_A_THREAD 4 /* at least */
+#define RANGES_A_THREAD 2 /* at least; */
+#define FINER 4           /* of the last windows so many times as many */
 #define PICKED 2048       /* digits that are looked through at a time */
 #define PART_LOG2_MIN 6   /* buckets of the smallest parts */
 /* Sums that go together are of lists of like length, so it takes more lists than one batch to choose from. */
@@ -310,21 +311,21 @@ static void range_sum(void *ctx, size_t item, unsigned thread)
                      range->first * buckets + 1);
 }
 
-/* How many ranges a window is cut into: one where there are windows enough for threads to end together, for every range costs
- * a look at all digits of its window. */
-static size_t ranges_wanted(const struct msm *m)
+/* How many ranges a window is cut into: as few as will do, for every range costs a look at all digits of its window. The last
+ * quarter of the windows is cut finer, so that threads end together. */
+static size_t ranges_wanted(const struct msm *m, unsigned window)
 {
     size_t ranges = 1;
 
     while (ranges * m->digits.windows < RANGES_A_THREAD * (size_t)m->threads)
         ranges *= 2;
-    return ranges;
+    return window < m->digits.windows - m->digits.windows / 4 ? ranges : FINER * ranges;
 }
 
 /* Parts are of so many batches, or smaller where there would not be as many as ranges are wanted. */
 static void parts_init(struct msm *m)
 {
-    size_t wanted = ranges_wanted(m), batch = columns_batch(m->group);
+    size_t wanted = ranges_wanted(m, m->digits.windows - 1), batch = columns_batch(m->group);
     unsigned narrowest = digits_log2_max(&m->digits, m->digits.windows - 1);
 
     m->log2_part = narrowest;
@@ -336,16 +337,16 @@ static void parts_init(struct msm *m)
 
 static int ranges_init(struct msm *m)
 {
-    const size_t wanted = ranges_wanted(m);
+    const size_t most = ranges_wanted(m, m->digits.windows - 1);
 
     m->ranges_len = m->range_parts = 0;
     /* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): there is a window */
-    m->ranges = malloc(wanted * m->digits.windows * sizeof(*m->ranges));
+    m->ranges = malloc(most * m->digits.windows * sizeof(*m->ranges));
     if (!m->ranges)
         return -ENOMEM;
     for (unsigned w = 0; w < m->digits.windows; w++) {
         const size_t parts = (size_t)1 << (digits_log2_max(&m->digits, w) - m->log2_part),
-                     a_window = min_size(parts, wanted), length = parts / a_window;
+                     a_window = min_size(parts, ranges_wanted(m, w)), length = parts / a_window;
         for (size_t r = 0; r < a_window; r++)
             m->ranges[m->ranges_len++] =
                 (struct range){.window = w, .first = r * length, .parts = length};
