@@ -56,6 +56,11 @@ bool job_state_may_follow(enum job_state from, enum job_state to)
     return next_states[from] & TO(to);
 }
 
+bool job_state_has_ended(enum job_state state)
+{
+    return state == JOB_DONE || state == JOB_FAILED;
+}
+
 bool job_state_is_final(enum job_state state)
 {
     return state == JOB_REJECTED || state == JOB_DONE || state == JOB_FAILED ||

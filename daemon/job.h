@@ -38,6 +38,8 @@ int job_priority_parse(const char *word, enum job_priority *out);
 bool job_state_may_follow(enum job_state from, enum job_state to);
 /* Done, failed, rejected or cancelled: nothing will change any more. */
 bool job_state_is_final(enum job_state state);
+/* Done or failed: its files stay as they are. */
+bool job_state_has_ended(enum job_state state);
 
 /* A leading dot, or an end in ~ .swp .swpx .tmp .part, or sed's sedXXXXXX: kept as a file, never a
  * job until it is renamed. */

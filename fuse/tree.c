@@ -168,7 +168,7 @@ static unsigned results_of(const struct job_info *info)
 
     if (info->state == JOB_DONE)
         kinds |= 1u << TREE_PROOF_BIN | 1u << TREE_PROOF;
-    if (info->state == JOB_DONE || info->state == JOB_FAILED)
+    if (job_state_has_ended(info->state))
         kinds |= 1u << TREE_REPORT;
     return kinds;
 }
@@ -599,7 +599,7 @@ bool tree_stat_ended(const struct tree_dirent *entry, struct stat *out)
     enum tree_kind kind;
     uint64_t job;
 
-    if (!entry->job || (entry->job->state != JOB_DONE && entry->job->state != JOB_FAILED))
+    if (!entry->job || !job_state_has_ended(entry->job->state))
         return false;
     return tree_ino_is_job(entry->ino, &job, &kind) && kind != TREE_ERROR &&
            stat_job(entry->job, kind, out) == 0;

@@ -329,6 +329,7 @@ static void parts_init(struct msm *m)
     unsigned narrowest = digits_log2_max(&m->digits, m->digits.windows - 1);
 
     m->log2_part = narrowest;
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no window has 64 bits */
     while (m->log2_part > PART_LOG2_MIN && ((size_t)1 << m->log2_part > BATCHES_A_PART * batch ||
                                             (size_t)1 << (narrowest - m->log2_part) < wanted))
         m->log2_part--;
