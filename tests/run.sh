@@ -70,13 +70,13 @@ run() { # name command...
     ! wanted "$name" || queue+=("$name|$*")
 }
 
-# A test in the background: its output, and when it has ended its seconds and its status.
+# A test in the background: its output, and when it has ended its status and milliseconds: real, of CPU, of CPU in the kernel.
 begin() { # number
-    local command=${queue[$1]#*|} start=$SECONDS
+    local command=${queue[$1]#*|} TIMEFORMAT='%3R %3U %3S'
     set -m # a process group of its own, to be ended as one
     {
-        $command >"$dir/$1.log" 2>&1 </dev/null
-        echo "$? $((SECONDS - start))" >"$dir/$1.new"
+        { time $command >"$dir/$1.log" 2>&1 </dev/null; } 2>"$dir/$1.times"
+        echo "$? $(tail -n 1 "$dir/$1.times" | tr -d .,)" >"$dir/$1.new"
         mv "$dir/$1.new" "$dir/$1.status"
     } &
     set +m
@@ -84,12 +84,12 @@ begin() { # number
 
 # What it was, in the order of the queue.
 report() { # number
-    local name=${queue[$1]%%|*} status seconds what=FAILED
-    read -r status seconds <"$dir/$1.status"
+    local name=${queue[$1]%%|*} status clock user kernel what=FAILED
+    read -r status clock user kernel <"$dir/$1.status"
     log=$dir/$1.log
     count "$status"
     case $status in 0) what=ok ;; 77) what=skipped ;; esac
-    printf '%-44s %s (%ss)\n' "$name" "$what" "$seconds"
+    printf '%-44s %s (%d s, %d s of CPU)\n' "$name" "$what" $((10#$clock / 1000)) $(((10#$user + 10#$kernel) / 1000))
     grep -a '^SKIP' "$log" || true
     [ "$what" != FAILED ] || tail -n 60 "$log" | sed 's/^/    | /'
 }

@@ -588,7 +588,7 @@ START_TEST(jobs_partitions_done__of_many_jobs_at_once)
 {
     enum { JOBS = 9, LEN = 8 * FAKE_PARTITIONS + 5 };
     static struct proof_result results[LEN + 3];
-    char name[8];
+    char name[16];
 
     for (int i = 0; i < JOBS; i++) {
         snprintf(name, sizeof(name), "j%d", i);

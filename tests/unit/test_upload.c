@@ -740,7 +740,7 @@ END_TEST
 START_TEST(upload_judge_piece__many_at_a_time)
 {
     enum { FILES = 20, PADDING = 1500000 };
-    char *spaces = malloc(PADDING), name[8];
+    char *spaces = malloc(PADDING), name[16];
     struct upload *u[FILES];
 
     memset(spaces, ' ', PADDING);

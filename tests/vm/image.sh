@@ -13,10 +13,22 @@ in_initrd="virtio_pci virtio_blk ext4"
 in_root="fuse cuse 9p 9pnet_virtio autofs4"
 
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-kernel=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }')
-version=$(apt-cache policy "$kernel" | awk '/Candidate:/ { print $2 }')
-inputs="$release $kernel $version $depends $(sha256sum <tests/vm/image.sh)"
+look_up() { # what Debian has, by this machine's lists of packages
+    kernel=$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image-/ && !n++ { print $2 }') || true
+    version=$(apt-cache policy "${kernel:-none}" | awk '/Candidate:/ { print $2 }')
+    inputs="$release $kernel $version $depends $(sha256sum <tests/vm/image.sh)"
+}
+# A mirror may be slow, or just be changing.
+patiently() { "$@" || { sleep 20 && "$@"; } || { sleep 60 && "$@"; }; }
+
+look_up
 [ "$(cat "$dir/inputs" 2>/dev/null)" != "$inputs" ] || exit 0
+# Lists may be missing, or so old that they name what no mirror has any more.
+if [ "$(id -u)" -eq 0 ]; then
+    patiently apt-get update -qq
+    look_up
+fi
+[ -n "$kernel" ] || { echo "image: no linux-image-amd64 among this machine's packages (apt-get update)" >&2; exit 1; }
 mkdir -p "$dir"
 rm -f "$dir/inputs"
 dir=$(cd "$dir" && pwd)
@@ -27,7 +39,9 @@ trap 'rm -rf "$tmp"' EXIT
 as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else fakeroot "$@"; fi; }
 
 # ---- the kernel: unpacked, with the few modules that the machine needs
-(cd "$tmp" && apt-get download -qq -o APT::Sandbox::User=root "$kernel" && dpkg-deb -x "$kernel"_*.deb kernel)
+download() (cd "$tmp" && apt-get download -qq -o APT::Sandbox::User=root "$kernel")
+patiently download
+dpkg-deb -x "$tmp/$kernel"_*.deb "$tmp/kernel"
 release_of_kernel=$(ls "$tmp/kernel/lib/modules")
 cp "$tmp/kernel/boot/vmlinuz-$release_of_kernel" "$dir/vmlinuz"
 depmod -b "$tmp/kernel" "$release_of_kernel"
@@ -57,9 +71,13 @@ chmod +x "$tmp/initrd/init"
 (cd "$tmp/initrd" && find . | as_root cpio -o -H newc --quiet) >"$dir/initrd"
 
 # ---- the disk
-mmdebstrap --quiet --variant=essential --include="$packages" --dpkgopt=force-unsafe-io \
-    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-    --customize-hook='rm -f "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap' "$release" "$tmp/root.tar"
+bootstrap() {
+    mmdebstrap --variant=essential --include="$packages" --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --customize-hook='rm -f "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap' "$release" "$tmp/root.tar" >"$tmp/said" 2>&1 ||
+        { tail -n 30 "$tmp/said" >&2; return 1; }
+}
+patiently bootstrap
 root=$tmp/root
 in_place=$root/usr/lib/modules/$release_of_kernel
 mkdir -p "$root"/{etc/systemd/system,etc/systemd/journald.conf.d,tree,build,params} "$in_place/kernel"

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 2
 export BUILD=${BUILD:-build}
 dir=$BUILD/vm
 proof=${VM_PROOF:-given}
-seconds=${VM_SECONDS:-$([ "$proof" = cpu ] && echo 10800 || echo 900)}
+seconds=${VM_SECONDS:-$([ "$proof" = cpu ] && echo 10800 || echo 1800)}
 lacks() { echo "SKIP  the virtual machine: $1"; echo "0 passed, 0 failed, 1 skipped"; exit 77; }
 
 [ "$(uname -m)" = x86_64 ] || lacks "an x86-64 machine to make a virtual machine for"
@@ -49,7 +49,7 @@ boot() {
         -drive "file=$dir/disk.img,format=raw,if=virtio,cache=unsafe" $(share tree .) $(share build "$BUILD") $(share params "$params") \
         -kernel "$dir/vmlinuz" -initrd "$dir/initrd" \
         -append "console=ttyS0 quiet panic=-1 no_timer_check systemd.show_status=0 hugepagesz=2M hugepages=0:220,1:220 vm_proof=$proof" </dev/null 2>&1 |
-        sed -u 's/\x1b[^A-Za-z]*[A-Za-z]//g; s/\r//g' | tee -a "$console"
+        sed -u 's/\x1b[^A-Za-z]*[A-Za-z]//g; s/\r//g' | tee -a "$console" | sed -u 's/^/    | /'
 }
 # The first boot ends when the package is installed; the second one begins with it.
 start=$SECONDS

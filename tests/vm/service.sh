@@ -64,6 +64,10 @@ expect "those that had ended are there" is_valid "$given/2KiB-sealed.json" "$job
 
 # ---- a newer package while jobs are received, queued and proved
 for i in $(seq 6); do submit_test "load$i" 30 "$i"; done
+for i in $(seq 10); do # behind all others, so that there is work left however long the package takes
+    submit_test "last$i" 100 "10$i"
+    expect "what comes last" bash -c "echo low >$jobs/last$i.priority"
+done
 work_is_left() { grep -qvh '^done' "$jobs"/*.status; }
 in_flight() { grep -q '^proving' "$jobs"/load*.status; }
 expect "some are in flight" wait_for 30 in_flight
@@ -92,5 +96,6 @@ for i in 1 6; do
     wait "${waiters[i]}"
     same "who waits for load$i sees its end" "$?" 0
 done
+for i in $(seq 10); do expect "last$i goes" rm "$jobs/last$i"; done
 expect "the device is there again" wait_for 30 device_is_right
 finish_here
