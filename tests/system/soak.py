@@ -464,9 +464,9 @@ class Worker(Actor):
                 if s.held() and job.sure and getattr(e, "errno", 0) != 2:
                     fail("%s: %s" % (job.name, e))
                 return False
+            if self.told_life != s.life:
+                self.told, self.told_life = {}, s.life
             if job.sure and job.life and job.life == s.life:
-                if self.told_life != s.life:
-                    self.told, self.told_life = {}, s.life
                 n = self.told.get(job.name, 0)
                 self.told[job.name] = None if n is None else n + 1
             else:
