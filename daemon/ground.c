@@ -130,6 +130,17 @@ uint32_t ground_permits(const struct ground *g)
     return g->opt.backends[0]->ops->start ? PERMITS_DEVICE : PERMITS_CPU;
 }
 
+/* What devices make in memory of their own takes none here, if they may take that much. */
+static bool needs_points_here(const struct ground *g, const struct sector_size *size)
+{
+    if (g->opt.sim)
+        return false;
+    for (size_t i = 0; i < g->opt.backends_len; i++)
+        if (g->opt.backends[i]->memory_limit)
+            return true;
+    return !params_makes(g->opt.params, size);
+}
+
 static void wish_for(const struct ground *g, const struct sector_size *size, struct plan_wish *out)
 {
     struct slots_shape shape;
@@ -148,7 +159,7 @@ static void wish_for(const struct ground *g, const struct sector_size *size, str
     srs_counts(size, &counts);
     for (size_t i = 0; i < g->opt.backends_len; i++)
         out->scratch_bytes += groth16_scratch_bytes(g->opt.backends[i], &counts);
-    if (!g->opt.sim)
+    if (needs_points_here(g, size))
         out->params_bytes = srs_file_bytes(&counts);
 }
 

@@ -219,6 +219,11 @@ static int make_room(struct params *p, const struct sector_size *size, struct er
     return 0;
 }
 
+bool params_makes(const struct params *p, const struct sector_size *size)
+{
+    return p->opt.make && p->source->file_bytes(size, p->opt.dir) == 0;
+}
+
 static int open_or_make(struct params *p, const struct sector_size *size,
                         const struct srs_options *opt, struct srs **out, struct errmsg *err)
 {

@@ -46,6 +46,9 @@ void params_destroy(struct params *p);
 int params_get(struct params *p, const struct sector_size *size, const struct srs **out,
                double *load_ms, struct errmsg *err);
 
+/* Whether there is no file of a size, and devices make them in its place. */
+bool params_makes(const struct params *p, const struct sector_size *size);
+
 /* What is held of a size; NULL: nothing. */
 const struct srs *params_held(const struct params *p, const struct sector_size *size);
 
