@@ -412,6 +412,18 @@ static int bind_here(struct engine *e, struct errmsg *err)
     return ret < 0 ? errmsg_set(err, ret, "node %d: %s", e->opt.node, why.text) : 0;
 }
 
+/* 0 of the only node that has memory: what the machine has is said better elsewhere, for a virtual machine that was given memory
+ * piece by piece may count but a part of it as its node's. */
+static uint64_t memory_of(const struct topology *t, int id)
+{
+    const struct topology_node *node = topology_find(t, id);
+    size_t others = 0;
+
+    for (size_t i = 0; i < t->nodes_len; i++)
+        others += t->nodes[i].id != id && t->nodes[i].total_bytes > 0;
+    return node && others > 0 ? node->total_bytes : 0;
+}
+
 static int find_node(struct engine *e, struct errmsg *err)
 {
     struct topology *t = NULL;
@@ -425,9 +437,7 @@ static int find_node(struct engine *e, struct errmsg *err)
     ret = topology_read(TOPOLOGY_SYSFS, &t, err);
     if (ret < 0)
         return ret;
-    const struct topology_node *memory =
-        e->node->bound ? topology_find(t, e->node->where.memory_node) : NULL;
-    e->node_bytes = memory ? memory->total_bytes : 0;
+    e->node_bytes = e->node->bound ? memory_of(t, e->node->where.memory_node) : 0;
     topology_destroy(t);
     return 0;
 }

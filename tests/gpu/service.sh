@@ -58,7 +58,7 @@ if [ -n "${DEVELOP:-}" ]; then
         gpus
     done
     for f in "$params"/*.vk; do
-        expect "$(basename "$f") is the reference's" cmp "$f" "$root/tests/vectors/vk/"
+        expect "$(basename "$f") is the reference's" cmp "$f" "$root/tests/vectors/vk/$(basename "$f")"
     done
 fi
 
