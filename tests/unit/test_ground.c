@@ -204,6 +204,7 @@ static void make_device(const char *config)
     backend_destroy(backend);
     sim_destroy(sim);
     make_sim(config);
+    opt.sim = sim;
     opt.permits = 1;
     make();
 }
