@@ -302,8 +302,9 @@ check-sanitized:
 
 THREADED := unit/test_arena unit/test_groth16 unit/test_partitions unit/test_users unit/test_compact unit/test_circuit unit/test_workers unit/test_slots unit/test_pipeline unit/test_ground unit/test_log unit/test_jobs unit/test_upload batch_add backend_cuda unit/test_msm unit/test_ntt unit/test_sched supervise unit/test_tree c1_reader unit/test_witness subgroup srs_file unit/test_qap unit/test_outflow \
 	unit/test_intake unit/test_readers unit/test_device system/test_submit system/test_queue system/test_hostile system/test_mount system/test_user system/test_watch
+THREADED_TESTS = $(foreach t,$(UNIT_TESTS),$(if $(strip $(foreach w,$(THREADED),$(findstring $(w),$(t)))),$(t)))
 check-threads:
-	@$(MAKE) --no-print-directory $(PARALLEL) all unit-tests system-helpers
+	@$(MAKE) --no-print-directory $(PARALLEL) all $(THREADED_TESTS) system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) ONLY="$(THREADED)" tests/run.sh unit system
 
 # One line a measurement: median, spread, machine, beside a calibration (doc/measurements.md).
