@@ -369,9 +369,11 @@ static void evict_from(struct ground *g, struct backend *be, size_t size)
 static bool evict_for(struct ground *g, struct backend *be)
 {
     struct evict_set sets[GROUND_SIZES];
+    const uint64_t lacks = be->lacks;
     uint32_t go, all = 0;
     bool streamed;
 
+    be->lacks = 0; /* answered, one way or the other */
     for (size_t i = 0; i < GROUND_SIZES; i++) {
         const struct srs *srs = held_of(g, i);
         sets[i] = (struct evict_set){
@@ -381,7 +383,7 @@ static bool evict_for(struct ground *g, struct backend *be)
         };
         all |= (uint32_t)(sets[i].bytes > 0) << i;
     }
-    if (!evict_choose(sets, GROUND_SIZES, be->lacks, 0, g->urgent, &go) && go != all)
+    if (!evict_choose(sets, GROUND_SIZES, lacks, 0, g->urgent, &go) && go != all)
         return false;
     for (size_t i = 0; i < GROUND_SIZES; i++)
         if (go >> i & 1)
@@ -430,21 +432,29 @@ static int prepare_backends(struct ground *g, struct errmsg *err)
     return ret == -ENOSPC ? refuse_for_waiting(g, err) : ret;
 }
 
-/* Devices may make them, and then need the room for it. */
+/* NULL: it is no device that lacks room. */
+static struct backend *lacking(const struct ground *g)
+{
+    for (size_t i = 0; i < g->opt.backends_len; i++)
+        if (g->opt.backends[i]->lacks)
+            return g->opt.backends[i];
+    return NULL;
+}
+
+/* Devices may make them, and then need the room for it; a disk that is full is another matter. */
 static int get_params_with_room(struct ground *g, const struct sector_size *size, double *ms,
                                 struct errmsg *err)
 {
-    bool more = true;
-    int ret = 0;
+    int ret;
 
-    while (more && (ret = get_params(g, size, ms, err)) == -ENOSPC) {
-        more = false;
-        for (size_t i = 0; i < g->opt.backends_len; i++) {
-            more = (g->opt.backends[i]->lacks && evict_for(g, g->opt.backends[i])) || more;
-            g->opt.backends[i]->lacks = 0;
-        }
+    while ((ret = get_params(g, size, ms, err)) == -ENOSPC) {
+        struct backend *be = lacking(g);
+        if (!be)
+            return -ENOKEY;
+        if (!evict_for(g, be))
+            return refuse_for_waiting(g, err);
     }
-    return ret == -ENOSPC ? refuse_for_waiting(g, err) : ret;
+    return ret;
 }
 
 static int bring(struct ground *g, const struct sector_size *size, double *ms, struct errmsg *err)
