@@ -6,6 +6,7 @@ cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build} limit=${SECONDS_EACH:-90} tools=${TOOLS:-"memcheck racecheck initcheck"}
 # program:what Check calls a case; `bins` is the only large one, a sum whose lists come from the blocks' own sort
 cases=${CASES:-"test_cuda:fields test_cuda:ntt test_cuda:sums test_cuda:bins test_prover:systems test_flights:flights"}
+race_cases=${CASES:-"test_cuda:fields test_cuda:race test_prover:systems"} # hours for the others
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -20,7 +21,8 @@ case $(uname -r) in 4.4.0*) skip "gVisor" ;; esac
 export CK_FORK=no CK_TIMEOUT_MULTIPLIER=10
 findings=0 runs=0 unfinished=0
 for tool in $tools; do
-    for case in $cases; do
+    [ "$tool" = racecheck ] && these=$race_cases || these=$cases
+    for case in $these; do
         start=$SECONDS
         # Calls that fail are the tests' business (some are meant to): only what kernels do is a finding.
         CK_RUN_CASE=${case#*:} timeout -k 5 "$limit" "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 99 \

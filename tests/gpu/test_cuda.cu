@@ -595,11 +595,29 @@ START_TEST(sum_points__by_logarithms)
 }
 END_TEST
 
+/* Every kernel with shared memory at the least size that reaches it: racecheck takes thousands of times as long. */
+START_TEST(race__transforms)
+{
+    for (uint32_t log2_len : {5, 12, 13})
+        compare_ntt(log2_len, kinds[log2_len % 4], log2_len == 13);
+}
+END_TEST
+
+START_TEST(race__sums)
+{
+    check_msm<fp>(600, DISTINCT, RANDOM, 0);
+    check_msm<fp>(600, FEW, BITS, 2);
+    check_msm<fp2>(300, DISTINCT, RANDOM, 0);
+    check_sum<fp>(513, DISTINCT);
+    check_sum<fp2>(257, OPPOSITE);
+}
+END_TEST
+
 int main()
 {
     Suite *s = suite_create("cuda");
     TCase *fields = tcase_create("fields"), *ntt = tcase_create("ntt"),
-          *sums = tcase_create("sums"), *bins = tcase_create("bins"),
+          *sums = tcase_create("sums"), *bins = tcase_create("bins"), *race = tcase_create("race"),
           *large = tcase_create("large"); /* sanitize.sh leaves these out */
 
     setenv("CK_FORK", "no", 1); /* a forked child has no CUDA context */
@@ -620,8 +638,10 @@ int main()
     tcase_add_test(sums, msm__says_that_scratch_is_short);
     tcase_add_loop_test(sums, sum_points__by_logarithms, 0, POINTS_KINDS);
     tcase_add_test(bins, msm__of_bins);
+    tcase_add_test(race, race__transforms);
+    tcase_add_test(race, race__sums);
     tcase_add_test(large, msm__of_many_terms);
-    for (TCase *tc : {fields, ntt, sums, bins, large}) {
+    for (TCase *tc : {fields, ntt, sums, bins, race, large}) {
         tcase_set_timeout(tc, 600);
         suite_add_tcase(s, tc);
     }
