@@ -68,6 +68,7 @@ for c1; do
     i=$((i + 1))
     expect "document $i is taken" cp "$c1" "$jobs/sector$i"
 done
+[ "$failed" -eq 0 ] || finish # a proof that nobody makes is waited for longer than a GPU is lent
 i=0
 for c1; do
     i=$((i + 1))
