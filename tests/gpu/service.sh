@@ -93,6 +93,7 @@ gpus
 for p in "$front" $(engine_pid); do
     echo "$(cat "/proc/$p/comm"): $(awk '/^VmHWM|^VmRSS|^HugetlbPages/ { print $1, $2 / 1000, "MB" }' "/proc/$p/status" | paste -sd' ')"
 done
+grep -h 'parameters loaded' "$log"
 expect "stops in good order" stop
 if [ -n "${DEVELOP:-}" ]; then # what is made again must have the key that is there
     params=$work/none
