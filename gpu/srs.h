@@ -25,6 +25,10 @@ struct srs {
     size_t h_len, l_len, a_len, b_len;
     g1_affine_t *h, *l, *a, *b_g1;
     g2_affine_t *b_g2;
+    /* h and l are those of transform.h, h one point longer, and input_l has a point for each input (vk.ic_len). Where this is false
+     * input_l is NULL. */
+    bool transformed;
+    g1_affine_t *input_l;
     enum srs_trust trust; /* never SRS_UNCHECKED */
     bool remembered;      /* every chunk is what it was when the file was found good (chunks.h) */
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES]; /* SHA-256 of the .vk that belongs to it: tells parameters apart */

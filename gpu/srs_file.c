@@ -183,7 +183,8 @@ void srs_fini(struct srs *srs)
     free(srs->a);
     free(srs->b_g1);
     free(srs->b_g2);
-    srs->h = srs->l = srs->a = srs->b_g1 = NULL;
+    free(srs->input_l);
+    srs->h = srs->l = srs->a = srs->b_g1 = srs->input_l = NULL;
     srs->b_g2 = NULL;
 }
 

@@ -230,7 +230,8 @@ static void cuda_destroy(struct backend *be)
 static const struct backend_ops cuda_ops = {
     "cuda",     cuda_ntt,     cuda_msm_g1, cuda_msm_g2, nullptr,      cuda_start, cuda_finish,
     cuda_abort, nullptr,      true,        cuda_load,   cuda_develop, cuda_fetch, cuda_pin,
-    cuda_unpin, cuda_destroy, nullptr,     nullptr,     cuda_holds,   cuda_evict};
+    cuda_unpin, cuda_destroy, nullptr,     nullptr,     cuda_holds,   cuda_evict,
+    nullptr};
 
 extern "C" void backend_cuda_times(const struct backend *be, struct prover_times *out)
 {
