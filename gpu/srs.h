@@ -29,9 +29,13 @@ struct srs {
      * input_l is NULL. */
     bool transformed;
     g1_affine_t *input_l;
+    struct errmsg
+        not_transformed; /* why a file of transformed points that is there was not taken; empty: none is there, or nobody asked */
     enum srs_trust trust; /* never SRS_UNCHECKED */
     bool remembered;      /* every chunk is what it was when the file was found good (chunks.h) */
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES]; /* SHA-256 of the .vk that belongs to it: tells parameters apart */
+    uint8_t file_digest
+        [SRS_DIGEST_BYTES]; /* over the whole file, when it was read or when it was found good */
     char path[4096];
 };
 
@@ -44,6 +48,7 @@ struct srs_options {
      * or NULL. Called from the calling thread. Stages: "read" with a note, or "digest", and "check" where points are looked at. */
     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
     void *progress_ctx;
+    bool plain; /* h and l of the file itself, whatever is beside it */
 };
 
 /* Opens the parameters of `size`, checks and loads them. Returns 0 with *out set (end it with
@@ -52,6 +57,12 @@ struct srs_options {
  * while it was read), -ENOMEM, -EIO. */
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err);
+/*
+ * Where transformed points are beside the file (transformed.h) h and l are theirs, and those of the file are not even read. That asks for notes of
+ * both: of the parameters, who have been checked at an earlier load then and whose other sections are compared chunk by chunk, and of the
+ * transformed points, which were made of parameters with the same digest. Where anything of that is missing or not as noted everything is taken
+ * from the parameters, as if there were nothing else, and not_transformed says why.
+ */
 void srs_close(struct srs *srs);
 /* Frees the points, key and counts stay: for parameters that a device holds now. */
 void srs_drop_points(struct srs *srs);
