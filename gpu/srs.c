@@ -287,13 +287,15 @@ static int read_transformed(struct opening *o, struct srs *points, struct errmsg
 /* False: they are not to be had. Then o->not_transformed says why, where there are any. */
 static bool load_transformed(struct opening *o, struct srs *points)
 {
+    struct errmsg why = {""};
+
     if (o->opt->plain)
         return false;
-    int ret = read_transformed(o, points, &o->not_transformed);
+    int ret = read_transformed(o, points, &why);
     if (ret < 0 && ret != -ENOENT)
         errmsg_set(&o->not_transformed, ret,
-                   "%.500s; it is not used, proofctl transform %s makes it anew",
-                   o->not_transformed.text, o->size ? o->size->name : "SIZE");
+                   "%.600s; it is not used, proofctl transform %s makes it anew", why.text,
+                   o->size ? o->size->name : "SIZE");
     return ret == 0;
 }
 
