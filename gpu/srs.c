@@ -261,26 +261,37 @@ static struct transformed_owner owner_of(const struct opening *o)
     return owner;
 }
 
-/* The points of transformed parameters with a note. -ENOENT: there is none, *why is as it was. */
-static int read_transformed(struct opening *o, struct srs *points, struct errmsg *why)
+/* Opens transformed points that are to be believed, with their note. -ENOENT: there are none, and *why is as it was. */
+static int open_transformed(const struct opening *o, char path[PATH_BYTES], int *fd,
+                            struct chunk_note *note, struct errmsg *why)
 {
     const struct transformed_owner owner = owner_of(o);
-    struct srs_reading how = reading_of(o);
-    struct chunk_note note = transformed_note(&owner);
-    char path[PATH_BYTES];
-    int fd = -1;
 
+    *note = transformed_note(&owner);
     if (transformed_path(o->source->path, path) < 0 || access(path, F_OK) < 0)
         return -ENOENT;
-    int ret = transformed_open(path, &owner, &fd, why);
-    if (ret == 0 && !chunk_note_read(o->memory, &note))
-        ret = errmsg_set(why, -EBADMSG, "%s: is not remembered as written here", path);
+    int ret = transformed_open(path, &owner, fd, why);
+    if (ret < 0)
+        return ret == -ENOENT ? errmsg_set(why, -EBADMSG, "%s: is gone", path) : ret;
+    if (chunk_note_read(o->memory, note))
+        return 0;
+    close(*fd);
+    return errmsg_set(why, -EBADMSG, "%s: is not remembered as written here", path);
+}
+
+static int read_transformed(struct opening *o, struct srs *points, struct errmsg *why)
+{
+    struct srs_reading how = reading_of(o);
+    struct chunk_note note;
+    char path[PATH_BYTES];
+    int fd, ret = open_transformed(o, path, &fd, &note, why);
+
+    if (ret < 0)
+        return ret;
     how.expected = note.digests;
-    if (ret == 0)
-        ret = srs_read_transformed(fd, path, &o->source->counts, &how, points, why);
+    ret = srs_read_transformed(fd, path, &o->source->counts, &how, points, why);
     free(note.digests);
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return ret;
 }
 
@@ -487,6 +498,28 @@ int srs_open(const struct sector_size *size, const struct srs_options *opt, stru
     return srs_load(&source, size, opt, out, err);
 }
 
+/* Whether a load would take transformed points. */
+static void look_for_transformed(struct opening *o, struct srs_look *out)
+{
+    struct chunk_note note = note_of(o), transformed;
+    char path[PATH_BYTES];
+    int fd;
+
+    if (transformed_path(o->source->path, path) < 0 || access(path, F_OK) < 0)
+        return;
+    if (!find_note(o, &note)) {
+        errmsg_set(&out->not_transformed, 0, "%s: the parameters are to be checked first", path);
+        return;
+    }
+    free(note.digests);
+    int ret = open_transformed(o, path, &fd, &transformed, &out->not_transformed);
+    out->transformed = ret == 0;
+    if (ret < 0)
+        return;
+    free(transformed.digests);
+    close(fd);
+}
+
 static int look_at(struct opening *o, struct srs_look *out, struct errmsg *err)
 {
     if (fstat(o->fd, &out->st) < 0)
@@ -501,6 +534,7 @@ static int look_at(struct opening *o, struct srs_look *out, struct errmsg *err)
     bool known = o->insecure || (o->memory && trusted_lookup(o->memory, &o->file));
     out->trust = known ? trust_of(o) : SRS_UNCHECKED;
     memcpy(out->vk_digest, o->vk_digest, sizeof(out->vk_digest));
+    look_for_transformed(o, out);
     return 0;
 }
 

@@ -95,9 +95,12 @@ struct srs_look {
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES];
     /* There is no file and no path, devices make them (daemon/params_watch.h); vk_digest is that of those that they have made. */
     bool made_by_devices, has_been_made;
+    /* A load would take transformed points; or why it would leave those that are there: empty, there are none. */
+    bool transformed;
+    struct errmsg not_transformed;
 };
 
-/* Looks at the head of the file, its counts, its length, the marker, and the memory (as in srs_options). Returns 0 with *out
+/* Looks at the head of the file, and of transformed points beside it, at its counts, its length, the marker, and the memory (as in srs_options). Returns 0 with *out
  * filled, -ENOENT, -EBADMSG (it cannot be loaded: err says why), or what open and read say; with path and st where there is
  * a file. */
 int srs_look(const struct sector_size *size, const char *dir, const char *memory, struct srs_look *out,
