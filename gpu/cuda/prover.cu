@@ -121,8 +121,7 @@ static size_t arena_bytes(const prove_lens &n, uint32_t at_once)
     return s.rest.used + most;
 }
 
-/* What more may be taken on the device. */
-static int available_bytes(const prover &p, size_t *out, struct errmsg *err)
+int available_bytes(const prover &p, size_t *out, struct errmsg *err)
 {
     const uint64_t held = device_bytes_here();
     size_t available = 0, total = 0;

@@ -98,6 +98,8 @@ struct prover {
     void evict(const struct srs *srs);
 };
 
+/* What more may be taken on the device. */
+int available_bytes(const prover &p, size_t *out, struct errmsg *err);
 /* Cuts the arena for compact witnesses; `space` may only measure. at_once: as in msm_scratch_bytes, of the sum over h. */
 flight_space flight_layout(const resident_parameters &r, uint32_t at_once, scratch space);
 size_t flight_bytes(const resident_parameters &r, uint32_t at_once);
