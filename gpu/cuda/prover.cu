@@ -531,8 +531,8 @@ struct proving {
         return p.up.before(g.main, err);
     }
 
-    /* Uploads the rows and queues h times g^m - 1, in reversed order. While b is on the bus, a is transformed; c takes the
-     * place of a. */
+    /* Uploads the rows and queues the scalars of h, as in flights.cu. While b is on the bus, a is transformed; c takes the place of
+     * a. */
     int transform_rows(struct errmsg *err)
     {
         const size_t domain = (size_t)1 << r.log2_domain;
@@ -542,11 +542,15 @@ struct proving {
         TRY(ntt_to_reversed(g, t.inverse, s.rows_a, s.h, err));
         TRY(ntt_to_natural(g, t.coset, s.h, s.h, err));
         TRY(upload_rows(s.rows_b, w->b, err));
-        TRY(ntt_multiply(g, domain, s.rows_a, s.rows_b, s.rows_a, err));
-        TRY(ntt_to_reversed(g, t.inverse, s.rows_a, s.rows_a, err));
+        if (!r.transformed) {
+            TRY(ntt_multiply(g, domain, s.rows_a, s.rows_b, s.rows_a, err));
+            TRY(ntt_to_reversed(g, t.inverse, s.rows_a, s.rows_a, err));
+        }
         TRY(ntt_to_reversed(g, t.inverse, s.rows_b, s.rows_b, err));
         TRY(ntt_to_natural(g, t.coset, s.rows_b, s.rows_b, err));
         TRY(ntt_multiply(g, domain, s.h, s.rows_b, s.h, err));
+        if (r.transformed)
+            return 0;
         return ntt_to_reversed_minus(g, t.coset_inverse, s.h, s.h, s.rows_a, err);
     }
 
@@ -559,7 +563,7 @@ struct proving {
                                  cudaMemcpyDeviceToHost, g.main.handle),
                  err);
         CUDA_TRY(cudaStreamSynchronize(g.main.handle), err);
-        if (!is_zero(*last))
+        if (!r.transformed && !is_zero(*last))
             return errmsg_set(err, -EBADMSG,
                               "h has a coefficient too many: cuda transforms are wrong");
         return 0;
@@ -634,6 +638,7 @@ struct proving {
         TRY(end_selection(lens, err));
         times.classify = watch.lap_ms();
         TRY(sum_chosen<fp>(r.l.ptr, lens, &out->l, err));
+        r.add_inputs(w->inputs, p.workers, &out->l);
         times.l = watch.lap_ms();
 
         TRY(begin_selection(err));

@@ -6,6 +6,7 @@
  */
 #include "gpu/cuda/msm_lists.cuh"
 #include "gpu/cuda/point_transform.cuh"
+#include "gpu/cuda/prover.cuh"
 #include "tests/gpu/points.cuh"
 
 #include <chrono>
@@ -128,6 +129,27 @@ static void bench_ntt(uint32_t log2_len)
             [&] { MUST(ntt_to_natural(device, coset, v.ptr, v.ptr, err)); });
 }
 
+/* From the rows' values to the scalars of h: with C, and as transformed parameters take them. */
+static void bench_quotient(uint32_t log2_len)
+{
+    const size_t len = (size_t)1 << log2_len;
+    device_buffer<fr> a, b, c;
+    transforms t;
+
+    for (device_buffer<fr> *v : {&a, &b, &c}) {
+        MUST(v->allocate(len, err));
+        random_scalars_kernel<<<1024, 256>>>(v->ptr, (uint32_t)len, SEED);
+    }
+    MUST(t.make(device, log2_len, false, err));
+    measure("quotient, six transforms", log2_len, (double)len, [&] {
+        MUST(queue_coset_product(device, t, log2_len, a.ptr, b.ptr, err));
+        MUST(ntt_to_reversed(device, t.inverse, c.ptr, c.ptr, err));
+        MUST(ntt_to_reversed_minus(device, t.coset_inverse, a.ptr, a.ptr, c.ptr, err));
+    });
+    measure("the same transformed, four", log2_len, (double)len,
+            [&] { MUST(queue_coset_product(device, t, log2_len, a.ptr, b.ptr, err)); });
+}
+
 /* ---- sums ---- */
 
 template <class F> struct points {
@@ -247,6 +269,7 @@ int main(int argc, char **argv)
     for (uint32_t l : {20u, 22u, 24u, 27u})
         if (l <= longest)
             bench_ntt(l);
+    bench_quotient(longest);
     print_gpu_state();
     {
         points<fp> p;

@@ -48,6 +48,26 @@ START_TEST(sums__give_the_exact_proof)
 }
 END_TEST
 
+/* And then with the same parameters transformed, which take the place of the others. */
+START_TEST(sums__over_transformed_parameters_give_the_exact_proof)
+{
+    struct random rng = {SEED + (uint64_t)_i};
+    struct toy *t = toy_create(sizes[_i], 1 + (uint32_t)_i % 5, &rng);
+    bool streamed;
+
+    expect_proof(t, random_fr(&rng), random_fr(&rng));
+    const struct srs plain = t->srs;
+    ck_assert_uint_gt(cuda->ops->holds(cuda, &plain, &streamed), 0);
+    toy_transform(t);
+    expect_proof(t, fr_from_u64(0), fr_from_u64(0));
+    ck_assert_uint_eq(cuda->ops->holds(cuda, &plain, &streamed), 0);
+    const uint64_t allocations = device_counts().allocations;
+    expect_proof(t, random_fr(&rng), random_fr(&rng));
+    ck_assert_uint_eq(device_counts().allocations, allocations);
+    toy_destroy(t);
+}
+END_TEST
+
 /* Few launches: what compute-sanitizer gets through (CK_RUN_CASE=small). */
 START_TEST(sums__of_a_small_system)
 {
@@ -219,6 +239,8 @@ int main()
     MUST(backend_cpu_create(all_workers, &cpu, err));
     printf("seed %llx\n", (unsigned long long)SEED);
     tcase_add_loop_test(toys, sums__give_the_exact_proof, 0, (int)ARRAY_LEN(sizes));
+    tcase_add_loop_test(toys, sums__over_transformed_parameters_give_the_exact_proof, 0,
+                        (int)ARRAY_LEN(sizes) - 1);
     tcase_add_test(toys, sums__of_two_sets_of_parameters_by_turns);
     tcase_add_test(toys, sums__refuse_parameters_of_another_circuit);
     tcase_add_test(toys, load__tells_of_its_progress_once);
