@@ -4,7 +4,7 @@
  * h takes six transforms (groth16.c says why): C is transformed once, and its coefficients are taken off those of the coset's
  * product in that transform's last pass. The common factor 1 / (g^m - 1) costs nothing: the MSM has to take scalars out of
  * Montgomery form by a product anyhow. Transforms to reversed and to natural order alternate, and the scalars of h end in
- * reversed order, as its points are kept.
+ * reversed order, as its points are kept. Over transformed parameters four are left, and the scalars of h are what the last of them give.
  */
 #include "gpu/cuda/prover.cuh"
 
