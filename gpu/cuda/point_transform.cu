@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-/* Of RESIDENT blocks on a multiprocessor registers allow threads as many as they need. */
+/* RESIDENT blocks on a multiprocessor leave a thread 168 registers; what these do not hold is spilled outside the loops. */
 static constexpr uint32_t THREADS = 128, RESIDENT = 3;
 /* Products of a launch. */
 static constexpr uint64_t LAUNCH = 1u << 22;
