@@ -12,6 +12,7 @@
 #define DEFAULT_MOUNT "/proof"
 #define MAX_THREADS 4096
 #define MAX_COUNT 100000
+#define MAX_GPU 255
 
 static const struct ctl_command commands[] = {
     {"setup", "SIZE", "make the insecure development parameters of a sector size",
@@ -23,6 +24,14 @@ static const struct ctl_command commands[] = {
      "overwritten.\n",
      "they are there", NULL, "they could not be made", CTL_PARAMS_TO | CTL_THREADS | CTL_JSON, 1, 1,
      ctl_setup},
+    {"transform", "SIZE", "make parameters ready for quicker proofs",
+     "SIZE is 2KiB, 8MiB, 512MiB, 32GiB or 64GiB. Works out once and for all what a proof would do "
+     "with every witness, and\n"
+     "writes it to a file beside the parameters: at 32 GiB 25 GB of disk, minutes of a GPU. Loads "
+     "take it from then on; the\n"
+     "file may be removed at any time, and is of no use to other users and machines.\n",
+     "it is there", NULL, "it could not be made",
+     CTL_PARAMS | CTL_GPU | CTL_CPU | CTL_STORE | CTL_THREADS | CTL_JSON, 1, 1, ctl_transform},
     {"prove", "C1", "prove a C1 file in this process, without the service",
      "C1 is a C1 file in any form. The proof is verified before it is written. FILE appears whole "
      "or not\n"
@@ -66,12 +75,15 @@ static const struct ctl_command commands[] = {
      "terminal, until it is interrupted; else once.\n",
      "shown", NULL, "no service", CTL_MOUNT | CTL_ONCE, 0, 0, ctl_top},
     {"bench", "--c1 FILE", "measure the service: hand it documents, time their proofs",
-     "A line for each proof, then throughput, spread, memory, permits and provers as the service has sampled them, and\n"
-     "a waterfall of the partitions. Documents that are equal are one computation, so variants of FILE are made: they\n"
+     "A line for each proof, then throughput, spread, memory, permits and provers as the service "
+     "has sampled them, and\n"
+     "a waterfall of the partitions. Documents that are equal are one computation, so variants of "
+     "FILE are made: they\n"
      "differ in the ticket, which no proof depends on. The jobs are removed at the end.\n",
      "all proved", "a document was refused, or a job failed",
      "no service, no FILE, no parameters, interrupted",
-     CTL_MOUNT | CTL_C1 | CTL_COUNT | CTL_CONCURRENCY | CTL_SAME | CTL_DISTINCT | CTL_SVG | CTL_JSON,
+     CTL_MOUNT | CTL_C1 | CTL_COUNT | CTL_CONCURRENCY | CTL_SAME | CTL_DISTINCT | CTL_SVG |
+         CTL_JSON,
      0, 0, ctl_bench},
 };
 
@@ -87,6 +99,11 @@ static const struct {
     {"--params", CTL_PARAMS_TO, "DIR",
      "where they go [proofd/params-insecure in $XDG_DATA_HOME or\n"
      "~/.local/share, where all commands and proofd look]"},
+    {"--gpu", CTL_GPU, "N", "the GPU that does it, as CUDA counts them [0]"},
+    {"--cpu", CTL_CPU, NULL, "without a GPU: for small sizes, hours and days for others"},
+    {"--store", CTL_STORE, "DIR",
+     "that of a service without a home directory, as under systemd,\n"
+     "which remembers there what it trusts [you do]"},
     {"--mount", CTL_MOUNT, "DIR", "where the service is mounted [" DEFAULT_MOUNT "]"},
     {"-o", CTL_OUTPUT, "FILE", "where the proof goes [standard output, as hex]"},
     {"--name", CTL_NAME, "NAME", "name of the job [that of FILE]"},
@@ -138,14 +155,16 @@ static void print_help(const struct ctl_command *c)
     printf(";\n2 %s, or wrong usage.\n", c->cannot);
 }
 
-static int set_number(unsigned *out, const char *name, const char *value, unsigned long most)
+static int set_number(unsigned *out, const char *name, const char *value, unsigned long least,
+                      unsigned long most)
 {
     char *end;
 
     errno = 0;
     unsigned long n = strtoul(value, &end, 10);
-    if (errno || *end || end == value || *value == '-' || n < 1 || n > most)
-        return ctl_fail(-EINVAL, "%s: '%s' is not a number from 1 to %lu", name, value, most);
+    if (errno || *end || end == value || *value == '-' || n < least || n > most)
+        return ctl_fail(-EINVAL, "%s: '%s' is not a number from %lu to %lu", name, value, least,
+                        most);
     *out = (unsigned)n;
     return 0;
 }
@@ -189,12 +208,20 @@ static int set_option(struct ctl_args *args, enum ctl_option_bit bit, const char
             return ctl_fail(-EINVAL, "--c1: more than %d", CTL_C1_MAX);
         args->c1[args->c1_len++] = value;
         return 0;
+    case CTL_CPU:
+        args->cpu = true;
+        return 0;
+    case CTL_STORE:
+        args->store = value;
+        return 0;
+    case CTL_GPU:
+        return set_number(&args->gpu, "--gpu", value, 0, MAX_GPU);
     case CTL_COUNT:
-        return set_number(&args->count, "--count", value, MAX_COUNT);
+        return set_number(&args->count, "--count", value, 1, MAX_COUNT);
     case CTL_CONCURRENCY:
-        return set_number(&args->concurrency, "--concurrency", value, MAX_COUNT);
+        return set_number(&args->concurrency, "--concurrency", value, 1, MAX_COUNT);
     case CTL_THREADS:
-        return set_number(&args->threads, "--threads", value, MAX_THREADS);
+        return set_number(&args->threads, "--threads", value, 1, MAX_THREADS);
     }
     return -EINVAL;
 }

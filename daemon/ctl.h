@@ -27,11 +27,11 @@ enum ctl_exit { CTL_OK = 0, CTL_NO = 1, CTL_CANNOT = 2 };
 
 struct ctl_args {
     const char *params, *mount, *output, *name; /* NULL: not given, but mount */
-    const char *svg;
+    const char *svg, *store;
     const char *c1[CTL_C1_MAX];
     size_t c1_len;
-    unsigned threads, count, concurrency;
-    bool json, wait, once, same, distinct;
+    unsigned threads, count, concurrency, gpu;
+    bool json, wait, once, same, distinct, cpu;
     const char *const *operands;
     size_t operands_len;
 };
@@ -52,7 +52,10 @@ enum ctl_option_bit {
     CTL_C1 = 1 << 11,
     CTL_SAME = 1 << 12,
     CTL_DISTINCT = 1 << 13,
-    CTL_SVG = 1 << 14
+    CTL_SVG = 1 << 14,
+    CTL_GPU = 1 << 15,
+    CTL_CPU = 1 << 16,
+    CTL_STORE = 1 << 17
 };
 
 struct ctl_command {
@@ -68,6 +71,7 @@ struct ctl_command {
 };
 
 int ctl_setup(const struct ctl_args *args);
+int ctl_transform(const struct ctl_args *args);
 int ctl_prove(const struct ctl_args *args);
 int ctl_verify(const struct ctl_args *args);
 int ctl_inspect(const struct ctl_args *args);
@@ -86,6 +90,8 @@ int ctl_fail_with(int code, int error, const struct errmsg *err);
 /* Parameters or a key could not be opened: CTL_CANNOT. Says what to do where there are none; `dir` is that of --params, or NULL. */
 int ctl_fail_params(const struct sector_size *size, const char *dir, int error,
                     const struct errmsg *err);
+/* What was given is no sector size: CTL_CANNOT. */
+int ctl_fail_size(const char *name);
 void ctl_say_in_json(void);
 bool ctl_says_json(void);
 

@@ -76,6 +76,11 @@ int ctl_fail_params(const struct sector_size *size, const char *dir, int error,
                     err->text, named ? "--params " : "", named ? dir : "", named ? " " : "", size->name);
 }
 
+int ctl_fail_size(const char *name)
+{
+    return ctl_fail(CTL_CANNOT, "'%s' is no sector size (2KiB, 8MiB, 512MiB, 32GiB, 64GiB)", name);
+}
+
 static int64_t now_ms(void)
 {
     struct timespec t;

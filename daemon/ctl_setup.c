@@ -61,8 +61,7 @@ int ctl_setup(const struct ctl_args *args)
     char dir[4096];
 
     if (!size)
-        return ctl_fail(CTL_CANNOT, "'%s' is no sector size (2KiB, 8MiB, 512MiB, 32GiB, 64GiB)",
-                        args->operands[0]);
+        return ctl_fail_size(args->operands[0]);
     if (args->params)
         return set_up(args, size, args->params);
     struct errmsg err;

@@ -581,6 +581,7 @@ void ground_params(struct ground *g, const struct sector_size *size, struct node
     params_look(g->opt.params, size, &look);
     *out = (struct node_params){.held = look.held,
                                 .trust = look.trust,
+                                .transformed = look.transformed,
                                 .loading = look.loading,
                                 .percent = look.percent,
                                 .host_bytes = look.bytes,

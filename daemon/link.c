@@ -177,8 +177,9 @@ static bool check_memory(const struct node_memory *m)
 
 static bool check_params(const struct node_params *p)
 {
-    return is_bool(&p->held) && is_bool(&p->loading) && p->trust < SRS_TRUSTS && p->percent <= 100 &&
-           p->host_bytes <= BYTES_MAX && p->device_bytes <= BYTES_MAX && p->used_ms >= -1;
+    return is_bool(&p->held) && is_bool(&p->loading) && is_bool(&p->transformed) &&
+           p->trust < SRS_TRUSTS && p->percent <= 100 && p->host_bytes <= BYTES_MAX &&
+           p->device_bytes <= BYTES_MAX && p->used_ms >= -1;
 }
 
 static bool check_asked(const struct link_params *p)

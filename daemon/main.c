@@ -41,8 +41,7 @@
 
 #define ENGINE_NAME "proofd-engine"
 #define ENGINE_ARGS_MAX 28
-#define TRUSTED_NAME "params-trusted" /* in the store */
-#define MADE_NAME "params-insecure"   /* likewise */
+#define MADE_NAME "params-insecure" /* in the store */
 #define TICK_MS 5000 /* the table's housekeeping */
 #define DRAIN_LOOK_MS 50
 #define STOP_MORE_S 30 /* that a stop may take besides */
@@ -285,7 +284,8 @@ static void choose_trusted(struct service *sv)
 
     if (trusted_default_path(path) == 0)
         return;
-    int n = snprintf(sv->trusted, sizeof(sv->trusted), "%s/%s", sv->config.store, TRUSTED_NAME);
+    int n =
+        snprintf(sv->trusted, sizeof(sv->trusted), "%s/%s", sv->config.store, TRUSTED_STORE_NAME);
     if (n >= (int)sizeof(sv->trusted))
         sv->trusted[0] = '\0';
 }

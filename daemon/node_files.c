@@ -154,8 +154,9 @@ static void put_held(FILE *out, const struct node_status *node, const struct nod
 
     for (size_t i = 0; sector_sizes[i].name; i++)
         if (node->params[i].devices & bit)
-            fprintf(out, "holds %s %s\n", sector_sizes[i].name,
-                    srs_trust_text((enum srs_trust)node->params[i].trust));
+            fprintf(out, "holds %s %s%s\n", sector_sizes[i].name,
+                    srs_trust_text((enum srs_trust)node->params[i].trust),
+                    node->params[i].transformed ? ", transformed" : "");
 }
 
 /* Every set that it holds. */

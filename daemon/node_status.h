@@ -40,6 +40,7 @@ struct node_prover {
 struct node_params {
     bool held;    /* at least their key */
     bool loading; /* so far: percent */
+    bool transformed;
     uint32_t percent;
     uint32_t trust;        /* enum srs_trust */
     uint64_t host_bytes;   /* of points in the engine's own memory */

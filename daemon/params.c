@@ -34,7 +34,7 @@ struct params {
     unsigned percent;
     char text[256]; /* what is held */
     struct shown {
-        bool held;
+        bool held, transformed;
         enum srs_trust trust;
         uint64_t bytes;
         double used_at;
@@ -96,7 +96,8 @@ static double now_ms(void)
 
 static uint64_t bytes_of_points(const struct srs *srs)
 {
-    uint64_t g1 = srs->h_len + srs->l_len + srs->a_len + srs->b_len;
+    uint64_t g1 =
+        srs->h_len + srs->l_len + srs->a_len + srs->b_len + (srs->transformed ? srs->vk.ic_len : 0);
 
     return srs_has_points(srs) ? g1 * sizeof(g1_affine_t) + srs->b_len * sizeof(g2_affine_t) : 0;
 }
@@ -106,6 +107,7 @@ static void show_held(struct shown *s, const struct srs *srs)
 {
     s->held = srs != NULL;
     s->trust = srs ? srs->trust : SRS_UNCHECKED;
+    s->transformed = srs && srs->transformed;
     s->bytes = srs ? bytes_of_points(srs) : 0;
 }
 
@@ -121,9 +123,10 @@ static void describe_held(struct params *p)
         show_held(&p->shown[i], p->held[i].srs);
     for (size_t i = 0; i < SIZES && used < sizeof(p->text); i++)
         if (p->held[i].srs)
-            used += (size_t)snprintf(p->text + used, sizeof(p->text) - used, "%s%s (%s)",
+            used += (size_t)snprintf(p->text + used, sizeof(p->text) - used, "%s%s (%s%s)",
                                      used ? ", " : "", sector_sizes[i].name,
-                                     srs_trust_text(p->held[i].srs->trust));
+                                     srs_trust_text(p->held[i].srs->trust),
+                                     p->held[i].srs->transformed ? ", transformed" : "");
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -165,6 +168,7 @@ void params_look(struct params *p, const struct sector_size *size, struct params
     pthread_mutex_lock(&p->lock);
     *out = (struct params_look){.held = s->held,
                                 .trust = s->trust,
+                                .transformed = s->transformed,
                                 .bytes = s->bytes,
                                 .used_ms = s->held ? (int64_t)(now_ms() - s->used_at) : -1,
                                 .loading = p->loading == size,
@@ -277,7 +281,11 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
         log_info(log_str("msg", "parameters loaded"), log_str("size", size->name),
                  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): success has set it */
                  log_str("params", srs_trust_text(h->srs->trust)),
+                 log_str("transformed", h->srs->transformed ? "yes" : "no"),
                  log_u64("ms", (uint64_t)*load_ms), log_str("file", h->srs->path));
+        if (h->srs->not_transformed.text[0])
+            log_warn(log_str("msg", "parameters without their transformed points"),
+                     log_str("size", size->name), log_str("why", h->srs->not_transformed.text));
     }
     params_touch(p, size);
     *out = h->srs;

@@ -68,7 +68,7 @@ int params_get_again(struct params *p, const struct sector_size *size, const str
 
 /* What is held of a size. Any thread. */
 struct params_look {
-    bool held, loading;
+    bool held, loading, transformed;
     unsigned percent; /* that is loaded */
     enum srs_trust trust;
     uint64_t bytes;  /* of points */

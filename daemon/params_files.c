@@ -49,6 +49,10 @@ static void put_file(FILE *out, const struct entry *e)
         fprintf(out, "trust unusable: %s\n", err.text);
     else
         fprintf(out, "trust %s\n", srs_trust_text(look.trust));
+    if (ret == 0 && look.transformed)
+        fputs("transformed yes\n", out);
+    else if (ret == 0 && look.not_transformed.text[0])
+        fprintf(out, "transformed unusable: %s\n", look.not_transformed.text);
 }
 
 static size_t in_use(const struct engine_status *st, const struct sector_size *size)
@@ -68,8 +72,8 @@ static void put_engine(FILE *out, const struct engine_status *st, const struct s
     fprintf(out, "node %d host %s bytes %" PRIu64 " in_use %zu", st->node,
             p->host_bytes ? "yes" : "no", p->host_bytes, in_use(st, size));
     if (p->held)
-        fprintf(out, " used_ms %" PRId64 " trust %s", p->used_ms,
-                srs_trust_word((enum srs_trust)p->trust));
+        fprintf(out, " used_ms %" PRId64 " trust %s%s", p->used_ms,
+                srs_trust_word((enum srs_trust)p->trust), p->transformed ? " transformed" : "");
     fputc('\n', out);
     for (uint32_t i = 0; i < st->status.node.provers_len; i++) {
         const struct node_prover *v = &st->status.node.provers[i];

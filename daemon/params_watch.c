@@ -1,6 +1,6 @@
 /*
  * For each size the last look, and the stamp of the file that it was at. A look at a file that nobody has checked yet is
- * not kept: the engine may check it at any time.
+ * not kept, nor one at transformed points that are not taken: the engine may check it, or proofctl remember them, at any time.
  */
 #include "daemon/params_watch.h"
 
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/transformed.h"
 #include "gpu/trusted.h"
 
 #define SIZES 10 /* of sector_sizes */
@@ -55,26 +56,34 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash;
 }
 
+static uint64_t mix_file(uint64_t hash, const struct stat *st)
+{
+    const uint64_t parts[] = {st->st_dev,
+                              st->st_ino,
+                              (uint64_t)st->st_size,
+                              (uint64_t)st->st_mtim.tv_sec,
+                              (uint64_t)st->st_mtim.tv_nsec,
+                              (uint64_t)st->st_ctim.tv_sec,
+                              (uint64_t)st->st_ctim.tv_nsec};
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        hash = mix(hash, parts[i]);
+    return hash;
+}
+
 uint64_t params_watch_stamp(struct params_watch *w, const struct sector_size *size)
 {
-    char path[4096];
+    char path[4096], transformed[4096];
     struct stat st;
     uint64_t hash = 14695981039346656037u;
 
     if (srs_find(size, w->dir, ".params", path, NULL) < 0 || stat(path, &st) < 0)
         return 1;
-    const uint64_t parts[] = {st.st_dev,
-                              st.st_ino,
-                              (uint64_t)st.st_size,
-                              (uint64_t)st.st_mtim.tv_sec,
-                              (uint64_t)st.st_mtim.tv_nsec,
-                              (uint64_t)st.st_ctim.tv_sec,
-                              (uint64_t)st.st_ctim.tv_nsec,
-                              srs_is_marked(path)};
     for (const char *c = path; *c; c++)
         hash = mix(hash, (uint8_t)*c);
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        hash = mix(hash, parts[i]);
+    hash = mix(mix_file(hash, &st), srs_is_marked(path));
+    if (transformed_path(path, transformed) == 0 && stat(transformed, &st) == 0)
+        hash = mix_file(hash, &st);
     return hash > 1 ? hash : 2;
 }
 
@@ -115,7 +124,8 @@ static void look_at_made(const struct params_watch *w, const struct sector_size 
 
 static bool may_be_kept(const struct seen *s)
 {
-    return s->ret == -EBADMSG || (s->ret == 0 && s->look.trust != SRS_UNCHECKED);
+    return s->ret == -EBADMSG || (s->ret == 0 && s->look.trust != SRS_UNCHECKED &&
+                                  !s->look.not_transformed.text[0]);
 }
 
 static int answer(const struct seen *s, struct srs_look *out, struct errmsg *err)

@@ -24,7 +24,8 @@ int params_watch_look(struct params_watch *w, const struct sector_size *size, st
 /* There is a file, whatever may be in it, or devices make what it would hold. */
 bool params_watch_is_there(struct params_watch *w, const struct sector_size *size);
 
-/* Another number whenever the file that would be loaded is another one: gone, come, written, linked, its marker too. */
+/* Another number whenever the file that would be loaded is another one: gone, come, written, linked, its marker and the
+ * file of its transformed points too. */
 uint64_t params_watch_stamp(struct params_watch *w, const struct sector_size *size);
 
 #endif

@@ -146,8 +146,8 @@ static void put_params(FILE *out, struct params_watch *params)
         if (ret < 0)
             fprintf(out, "parameters  %s: cannot be used: %s\n", size->name, err.text);
         else
-            fprintf(out, "parameters  %s: %s (%s)\n", size->name, look.path,
-                    srs_trust_text(look.trust));
+            fprintf(out, "parameters  %s: %s (%s%s)\n", size->name, look.path,
+                    srs_trust_text(look.trust), look.transformed ? ", transformed" : "");
     }
     if (others)
         fprintf(out, "parameters  %s: made on devices (%s)\n", any ? "others" : "all sizes",

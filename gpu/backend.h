@@ -98,6 +98,12 @@ struct backend_ops {
      * end. evict: gives them up, unless tickets over them are open. */
     uint64_t (*holds)(const struct backend *be, const struct srs *srs, bool *streamed);
     void (*evict)(struct backend *be, const struct srs *srs);
+    /* NULL, or points[j] becomes the sum over k of factor shift^k w^-jk points[k], m = 2^log2_len of them, in place, in natural order, w
+     * as in ntt; any of them may be infinity. progress (may be NULL) hears of multiplications of points, stage "transform". -EINVAL,
+     * -ENOMEM, or what a device says, and then points are of no use. */
+    int (*transform_points)(struct backend *be, g1_affine_t *points, uint32_t log2_len,
+                            const fr_t *shift, const fr_t *factor, backend_progress progress,
+                            void *progress_ctx, struct errmsg *err);
 };
 
 /* First member of every backend's own struct. */

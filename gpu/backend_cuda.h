@@ -9,7 +9,7 @@
 #include "gpu/backend.h"
 
 /* Grows with every change of what passes between the programs and the object. */
-#define BACKEND_CUDA_ABI 9u
+#define BACKEND_CUDA_ABI 10u
 
 /* The backend on GPU number `device` as CUDA counts them, its host work on `workers` (borrowed; may be NULL). The object is looked
  * for beside the program, then in the library directory. Returns 0 with *out set, -ENOENT when the object is not there,

@@ -6,6 +6,8 @@
  *     h = (D - C) / (g^m - 1)        coefficient by coefficient,
  *
  * and C need never be evaluated on the coset: two transforms each for A and B, one for C, one for D.
+ *
+ * Transformed parameters (transform.h) do without the last two: their sum over h is over A B on the coset.
  */
 #include "gpu/groth16.h"
 
@@ -58,8 +60,8 @@ struct rows {
     fr_t *a, *b, *c;
 };
 
-/* a and b become values on the coset, c coefficients. */
-static int transform_rows(struct backend *be, const struct rows *w, struct errmsg *err)
+/* a and b become values on the coset. */
+static int evaluate_rows(struct backend *be, const struct rows *w, struct errmsg *err)
 {
     uint32_t log2_len = w->log2_domain;
     int ret = be->ops->ntt(be, w->a, log2_len, NTT_INVERSE, err);
@@ -70,8 +72,6 @@ static int transform_rows(struct backend *be, const struct rows *w, struct errms
         ret = be->ops->ntt(be, w->b, log2_len, NTT_INVERSE, err);
     if (ret == 0)
         ret = be->ops->ntt(be, w->b, log2_len, NTT_COSET, err);
-    if (ret == 0)
-        ret = be->ops->ntt(be, w->c, log2_len, NTT_INVERSE, err);
     return ret;
 }
 
@@ -86,6 +86,17 @@ static fr_t vanishing_inverse(uint32_t log2_domain)
     return z;
 }
 
+/* The values of A B on the coset come to stand in w->a; w->b is overwritten. */
+static int compute_e(struct backend *be, const struct rows *w, struct errmsg *err)
+{
+    struct vectors v = {.out = w->a, .x = w->a, .y = w->b, .len = (size_t)1 << w->log2_domain};
+    int ret = evaluate_rows(be, w, err);
+
+    if (ret == 0)
+        vectors_run(be, &v, multiply_chunk);
+    return ret;
+}
+
 /* The coefficients of h come to stand in w->a; w->b is overwritten, w->c is room for c. */
 static int compute_h(struct backend *be, const struct rows *w, struct errmsg *err)
 {
@@ -93,12 +104,11 @@ static int compute_h(struct backend *be, const struct rows *w, struct errmsg *er
     struct vectors v = {.out = w->c, .x = w->a, .y = w->b, .len = m};
 
     vectors_run(be, &v, multiply_chunk);
-    int ret = transform_rows(be, w, err);
-    if (ret < 0)
-        return ret;
-    v.out = w->a;
-    vectors_run(be, &v, multiply_chunk);
-    ret = be->ops->ntt(be, w->a, w->log2_domain, NTT_COSET_INVERSE, err);
+    int ret = be->ops->ntt(be, w->c, w->log2_domain, NTT_INVERSE, err);
+    if (ret == 0)
+        ret = compute_e(be, w, err);
+    if (ret == 0)
+        ret = be->ops->ntt(be, w->a, w->log2_domain, NTT_COSET_INVERSE, err);
     if (ret < 0)
         return ret;
     v = (struct vectors){
@@ -124,7 +134,7 @@ static int check_counts(const struct srs *srs, const struct srs_counts *want, st
     int ret = check_count("ic", srs->vk.ic_len, want->ic, err);
 
     if (ret == 0)
-        ret = check_count("h", srs->h_len, want->h, err);
+        ret = check_count("h", srs->h_len, want->h + srs->transformed, err);
     if (ret == 0)
         ret = check_count("l", srs->l_len, want->l, err);
     if (ret == 0)
@@ -165,6 +175,19 @@ static size_t gather(fr_t *out, size_t at, const fr_t *values, const uint64_t *d
     return at;
 }
 
+/* With transformed parameters the inputs have points beside those of l. */
+static int sum_inputs(struct backend *be, const struct srs *srs, const fr_t *inputs, g1_t *l,
+                      struct errmsg *err)
+{
+    g1_t sum;
+    int ret =
+        srs->transformed ? be->ops->msm_g1(be, &sum, srs->input_l, inputs, srs->vk.ic_len, err) : 0;
+
+    if (ret == 0 && srs->transformed)
+        blst_p1_add_or_double(l, l, &sum);
+    return ret;
+}
+
 /* The sums over the variables that occur in A and B, whose values are gathered in `scalars`. */
 static int sum_dense(struct backend *be, const struct srs *srs, const struct assignment *w,
                      fr_t *scalars, struct groth16_sums *out, struct errmsg *err)
@@ -189,6 +212,8 @@ static int sum_variables(struct backend *be, const struct srs *srs, const struct
     size_t len = srs->a_len > srs->b_len ? srs->a_len : srs->b_len;
     int ret = be->ops->msm_g1(be, &out->l, srs->l, w->aux, w->n_aux, err);
 
+    if (ret == 0)
+        ret = sum_inputs(be, srs, w->inputs, &out->l, err);
     if (ret < 0)
         return ret;
     size_t mark = arena_mark(be->scratch);
@@ -230,6 +255,8 @@ static int sum_compact(struct backend *be, const struct srs *srs, const struct c
 
     int ret = be->ops->sum_g1(be, &out->l, srs->l, &l, err);
     if (ret == 0)
+        ret = sum_inputs(be, srs, w->values, &out->l, err);
+    if (ret == 0)
         ret = be->ops->sum_g1(be, &out->a, srs->a, &a, err);
     if (ret == 0)
         ret = be->ops->sum_g1(be, &out->b_g1, srs->b_g1, &b, err);
@@ -268,7 +295,7 @@ static size_t compact_scratch_bytes(const struct srs_counts *n, size_t sum)
 
 size_t groth16_scratch_bytes(const struct backend *be, const struct srs_counts *n)
 {
-    size_t longest = larger(larger(n->h, n->l), larger(n->a, n->b)), sum = 0;
+    size_t longest = larger(larger(n->h + 1, n->l), larger(n->a, n->b)), sum = 0;
 
     if (be->ops->start)
         return 0;
@@ -281,7 +308,7 @@ size_t groth16_scratch_bytes(const struct backend *be, const struct srs_counts *
 static int reserve_scratch(struct backend *be, const struct srs *srs, struct errmsg *err)
 {
     const struct srs_counts n = {
-        .h = srs->h_len, .l = srs->l_len, .a = srs->a_len, .b = srs->b_len};
+        .h = srs->h_len - srs->transformed, .l = srs->l_len, .a = srs->a_len, .b = srs->b_len};
     size_t bytes = groth16_scratch_bytes(be, &n);
 
     return bytes ? backend_reserve(be, bytes, err) : 0;
@@ -322,13 +349,13 @@ int groth16_prepare_compact(struct backend *be, const struct srs *srs,
 
 /* ---- the two steps ---- */
 
-/* h, and the sum over it. What is carved from `mark` on is given back in between. */
+/* What the points of h are multiplied by, and the sum. What is carved from `mark` on is given back in between. */
 static int start_rows(struct groth16_ticket *t, const struct rows *rows, size_t mark,
                       struct errmsg *err)
 {
     struct backend *be = t->be;
     double begin = now_ms();
-    int ret = compute_h(be, rows, err);
+    int ret = t->srs->transformed ? compute_e(be, rows, err) : compute_h(be, rows, err);
 
     arena_rewind(be->scratch, mark);
     t->transform_ms = now_ms() - begin;

@@ -128,6 +128,11 @@ enum point_fault g2_decode_checked(g2_affine_t *out, const uint8_t bytes[G2_BYTE
     return blst_p2_affine_in_g2(out) ? POINT_OK : POINT_OUTSIDE_SUBGROUP;
 }
 
+enum point_fault g1_affine_fault(const g1_affine_t *p)
+{
+    return below_modulus(p->x.l) && below_modulus(p->y.l) ? POINT_OK : POINT_NOT_CANONICAL;
+}
+
 void g1_encode(uint8_t bytes[G1_BYTES], const g1_affine_t *p)
 {
     fp_encode(bytes, &p->x);

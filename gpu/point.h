@@ -31,6 +31,9 @@ enum point_fault g2_decode(g2_affine_t *out, const uint8_t bytes[G2_BYTES]);
 enum point_fault g1_decode_checked(g1_affine_t *out, const uint8_t bytes[G1_BYTES]);
 enum point_fault g2_decode_checked(g2_affine_t *out, const uint8_t bytes[G2_BYTES]);
 
+/* Of a point as it is in memory: coordinates that are not canonical; infinity is none. */
+enum point_fault g1_affine_fault(const g1_affine_t *p);
+
 /* The encodings, of points that are not infinity. */
 void g1_encode(uint8_t bytes[G1_BYTES], const g1_affine_t *p);
 void g2_encode(uint8_t bytes[G2_BYTES], const g2_affine_t *p);

@@ -14,6 +14,7 @@
 
 #include "gpu/setup.h"
 #include "gpu/srs_file.h"
+#include "gpu/transformed.h"
 #include "gpu/trusted.h"
 
 #define DEFAULT_DIR "/var/tmp/filecoin-proof-parameters"
@@ -113,6 +114,7 @@ static int head_vk(int fd, const char *name, uint32_t ic, struct vk *out, struct
 /* Everything that is known about the file before it is read. */
 struct opening {
     const struct srs_source *source;
+    const struct sector_size *size; /* or NULL */
     const struct srs_options *opt;
     int fd;
     const char *memory; /* NULL: none */
@@ -121,6 +123,7 @@ struct opening {
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES];
     bool insecure;
     bool points_expected; /* they will be checked, as far as one can say: for the progress */
+    struct errmsg not_transformed; /* as in srs */
 };
 
 static void choose_memory(struct opening *o)
@@ -249,14 +252,99 @@ static bool find_note(struct opening *o, struct chunk_note *note)
     return false;
 }
 
+static struct transformed_owner owner_of(const struct opening *o)
+{
+    struct transformed_owner owner = {.counts = o->source->counts};
+
+    memcpy(owner.vk_digest, o->vk_digest, sizeof(owner.vk_digest));
+    memcpy(owner.digest, o->file.digest, sizeof(owner.digest));
+    return owner;
+}
+
+/* Opens transformed points that are to be believed, with their note. -ENOENT: there are none, and *why is as it was. */
+static int open_transformed(const struct opening *o, char path[PATH_BYTES], int *fd,
+                            struct chunk_note *note, struct errmsg *why)
+{
+    const struct transformed_owner owner = owner_of(o);
+
+    *note = transformed_note(&owner);
+    if (transformed_path(o->source->path, path) < 0 || access(path, F_OK) < 0)
+        return -ENOENT;
+    int ret = transformed_open(path, &owner, fd, why);
+    if (ret < 0)
+        return ret == -ENOENT ? errmsg_set(why, -EBADMSG, "%s: is gone", path) : ret;
+    if (chunk_note_read(o->memory, note))
+        return 0;
+    close(*fd);
+    return errmsg_set(why, -EBADMSG, "%s: is not remembered as written here", path);
+}
+
+static int read_transformed(struct opening *o, struct srs *points, struct errmsg *why)
+{
+    struct srs_reading how = reading_of(o);
+    struct chunk_note note;
+    char path[PATH_BYTES];
+    int fd, ret = open_transformed(o, path, &fd, &note, why);
+
+    if (ret < 0)
+        return ret;
+    how.expected = note.digests;
+    ret = srs_read_transformed(fd, path, &o->source->counts, &how, points, why);
+    free(note.digests);
+    close(fd);
+    return ret;
+}
+
+/* False: they are not to be had. Then o->not_transformed says why, where there are any. */
+static bool load_transformed(struct opening *o, struct srs *points)
+{
+    struct errmsg why = {""};
+
+    if (o->opt->plain)
+        return false;
+    int ret = read_transformed(o, points, &why);
+    if (ret < 0 && ret != -ENOENT)
+        errmsg_set(&o->not_transformed, ret,
+                   "%.600s; it is not used, proofctl transform %s makes it anew", why.text,
+                   o->size ? o->size->name : "SIZE");
+    return ret == 0;
+}
+
+static void take_transformed(struct srs *srs, const struct srs *points)
+{
+    srs->transformed = true;
+    srs->h = points->h;
+    srs->l = points->l;
+    srs->input_l = points->input_l;
+    srs->h_len = points->h_len;
+}
+
 /* Every chunk as it was. -ESTALE: one is not. */
 static int load_noted(struct opening *o, const struct chunk_note *note, struct srs *srs,
                       struct errmsg *err)
 {
     struct srs_reading how = reading_of(o);
+    struct srs points;
 
     how.expected = note->digests;
-    return read_file(o, &how, srs, err);
+    how.without_h_and_l = load_transformed(o, &points);
+    int ret = read_file(o, &how, srs, err);
+    if (how.without_h_and_l && ret == 0)
+        take_transformed(srs, &points);
+    else if (how.without_h_and_l)
+        srs_fini(&points);
+    return ret;
+}
+
+/* There may be transformed points that nobody has asked for, since the file had to be checked from its beginning. */
+static void explain_untransformed(struct opening *o)
+{
+    char path[PATH_BYTES];
+
+    if (!o->opt->plain && !o->not_transformed.text[0] &&
+        transformed_path(o->source->path, path) == 0 && access(path, F_OK) == 0)
+        errmsg_set(&o->not_transformed, 0,
+                   "%s: not used this time, for the parameters had to be checked anew", path);
 }
 
 /* For later loads and looks. What cannot be remembered is checked again next time: no reason to fail. */
@@ -329,12 +417,16 @@ static int load_and_trust(struct opening *o, struct srs *srs, struct errmsg *err
         ret = load_after(o, &differs, srs, err);
     } else if (ret < 0) {
         errmsg_set(err, ret, "%s", differs.text);
-    } else {
+    } else if (!srs->transformed) { /* then all of it was seen */
         remember_place(o);
     }
     free(note.digests);
     if (ret < 0)
         return ret;
+    if (!srs->transformed)
+        explain_untransformed(o);
+    srs->not_transformed = o->not_transformed;
+    memcpy(srs->file_digest, o->file.digest, sizeof(srs->file_digest));
     srs->trust = trust_of(o);
     srs->remembered = noted;
     memcpy(srs->vk_digest, o->vk_digest, sizeof(srs->vk_digest));
@@ -346,7 +438,7 @@ static int load_and_trust(struct opening *o, struct srs *srs, struct errmsg *err
 int srs_load(const struct srs_source *source, const struct sector_size *size,
              const struct srs_options *opt, struct srs **out, struct errmsg *err)
 {
-    struct opening o = {.source = source, .opt = opt, .fd = -1};
+    struct opening o = {.source = source, .size = size, .opt = opt, .fd = -1};
     struct srs *srs = NULL;
     int ret;
 
@@ -406,6 +498,28 @@ int srs_open(const struct sector_size *size, const struct srs_options *opt, stru
     return srs_load(&source, size, opt, out, err);
 }
 
+/* Whether a load would take transformed points. */
+static void look_for_transformed(struct opening *o, struct srs_look *out)
+{
+    struct chunk_note note = note_of(o), transformed;
+    char path[PATH_BYTES];
+    int fd;
+
+    if (transformed_path(o->source->path, path) < 0 || access(path, F_OK) < 0)
+        return;
+    if (!find_note(o, &note)) {
+        errmsg_set(&out->not_transformed, 0, "%s: the parameters are to be checked first", path);
+        return;
+    }
+    free(note.digests);
+    int ret = open_transformed(o, path, &fd, &transformed, &out->not_transformed);
+    out->transformed = ret == 0;
+    if (ret < 0)
+        return;
+    free(transformed.digests);
+    close(fd);
+}
+
 static int look_at(struct opening *o, struct srs_look *out, struct errmsg *err)
 {
     if (fstat(o->fd, &out->st) < 0)
@@ -420,6 +534,7 @@ static int look_at(struct opening *o, struct srs_look *out, struct errmsg *err)
     bool known = o->insecure || (o->memory && trusted_lookup(o->memory, &o->file));
     out->trust = known ? trust_of(o) : SRS_UNCHECKED;
     memcpy(out->vk_digest, o->vk_digest, sizeof(out->vk_digest));
+    look_for_transformed(o, out);
     return 0;
 }
 
@@ -454,7 +569,8 @@ void srs_drop_points(struct srs *srs)
     free(srs->a);
     free(srs->b_g1);
     free(srs->b_g2);
-    srs->h = srs->l = srs->a = srs->b_g1 = NULL;
+    free(srs->input_l);
+    srs->h = srs->l = srs->a = srs->b_g1 = srs->input_l = NULL;
     srs->b_g2 = NULL;
 }
 

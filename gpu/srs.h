@@ -25,9 +25,17 @@ struct srs {
     size_t h_len, l_len, a_len, b_len;
     g1_affine_t *h, *l, *a, *b_g1;
     g2_affine_t *b_g2;
+    /* h and l are those of transform.h, h one point longer, and input_l has a point for each input (vk.ic_len). Where this is false
+     * input_l is NULL. */
+    bool transformed;
+    g1_affine_t *input_l;
+    struct errmsg
+        not_transformed; /* why a file of transformed points that is there was not taken; empty: none is there, or nobody asked */
     enum srs_trust trust; /* never SRS_UNCHECKED */
     bool remembered;      /* every chunk is what it was when the file was found good (chunks.h) */
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES]; /* SHA-256 of the .vk that belongs to it: tells parameters apart */
+    uint8_t file_digest
+        [SRS_DIGEST_BYTES]; /* over the whole file, when it was read or when it was found good */
     char path[4096];
 };
 
@@ -40,6 +48,7 @@ struct srs_options {
      * or NULL. Called from the calling thread. Stages: "read" with a note, or "digest", and "check" where points are looked at. */
     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
     void *progress_ctx;
+    bool plain; /* h and l of the file itself, whatever is beside it */
 };
 
 /* Opens the parameters of `size`, checks and loads them. Returns 0 with *out set (end it with
@@ -48,6 +57,12 @@ struct srs_options {
  * while it was read), -ENOMEM, -EIO. */
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err);
+/*
+ * Where transformed points are beside the file (transformed.h) h and l are theirs, and those of the file are not even read. That asks for notes of
+ * both: of the parameters, who have been checked at an earlier load then and whose other sections are compared chunk by chunk, and of the
+ * transformed points, which were made of parameters with the same digest. Where anything of that is missing or not as noted everything is taken
+ * from the parameters, as if there were nothing else, and not_transformed says why.
+ */
 void srs_close(struct srs *srs);
 /* Frees the points, key and counts stay: for parameters that a device holds now. */
 void srs_drop_points(struct srs *srs);
@@ -80,9 +95,12 @@ struct srs_look {
     uint8_t vk_digest[SRS_VK_DIGEST_BYTES];
     /* There is no file and no path, devices make them (daemon/params_watch.h); vk_digest is that of those that they have made. */
     bool made_by_devices, has_been_made;
+    /* A load would take transformed points; or why it would leave those that are there: empty, there are none. */
+    bool transformed;
+    struct errmsg not_transformed;
 };
 
-/* Looks at the head of the file, its counts, its length, the marker, and the memory (as in srs_options). Returns 0 with *out
+/* Looks at the head of the file, and of transformed points beside it, at its counts, its length, the marker, and the memory (as in srs_options). Returns 0 with *out
  * filled, -ENOENT, -EBADMSG (it cannot be loaded: err says why), or what open and read say; with path and st where there is
  * a file. */
 int srs_look(const struct sector_size *size, const char *dir, const char *memory, struct srs_look *out,

@@ -44,3 +44,9 @@ uint64_t srs_file_bytes(const struct srs_counts *counts)
 
     return vk_bytes(counts->ic) + (uint64_t)5 * 4 + G1_BYTES * g1 + G2_BYTES * (uint64_t)counts->b;
 }
+
+uint64_t srs_transformed_bytes(const struct srs_counts *counts)
+{
+    return SRS_TRANSFORMED_HEAD_BYTES +
+           G1_BYTES * ((uint64_t)counts->ic + counts->h + 1 + counts->l);
+}

@@ -20,4 +20,8 @@ void srs_counts(const struct sector_size *size, struct srs_counts *out);
 /* Bytes of a parameter file with these counts. */
 uint64_t srs_file_bytes(const struct srs_counts *counts);
 
+/* The same of a file of their transformed points (transformed.h). */
+#define SRS_TRANSFORMED_HEAD_BYTES 128
+uint64_t srs_transformed_bytes(const struct srs_counts *counts);
+
 #endif

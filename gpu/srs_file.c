@@ -24,8 +24,9 @@
 struct section {
     const char *name;
     bool g2;
+    bool raw; /* points lie in the file as in memory, and no count is before them */
     size_t len;
-    char *points; /* encoded, then decoded: both take the same room */
+    char *points; /* encoded, then decoded: both take the same room; NULL: they are passed over */
 };
 
 _Static_assert(sizeof(g1_affine_t) == G1_BYTES && sizeof(g2_affine_t) == G2_BYTES,
@@ -44,27 +45,43 @@ static size_t section_pieces(const struct section *s)
 /* The sections of *srs in the order of the file. */
 static void sections_of(const struct srs *srs, struct section out[SECTIONS])
 {
-    out[0] = (struct section){"h", false, srs->h_len, (char *)srs->h};
-    out[1] = (struct section){"l", false, srs->l_len, (char *)srs->l};
-    out[2] = (struct section){"a", false, srs->a_len, (char *)srs->a};
-    out[3] = (struct section){"b_g1", false, srs->b_len, (char *)srs->b_g1};
-    out[4] = (struct section){"b_g2", true, srs->b_len, (char *)srs->b_g2};
+    out[0] = (struct section){"h", false, false, srs->h_len, (char *)srs->h};
+    out[1] = (struct section){"l", false, false, srs->l_len, (char *)srs->l};
+    out[2] = (struct section){"a", false, false, srs->a_len, (char *)srs->a};
+    out[3] = (struct section){"b_g1", false, false, srs->b_len, (char *)srs->b_g1};
+    out[4] = (struct section){"b_g2", true, false, srs->b_len, (char *)srs->b_g2};
+}
+
+/* The same of a file of transformed points; those that it has not are empty. */
+static void transformed_sections_of(const struct srs *srs, uint32_t inputs,
+                                    struct section out[SECTIONS])
+{
+    memset(out, 0, SECTIONS * sizeof(*out));
+    out[0] = (struct section){"input_l", false, true, inputs, (char *)srs->input_l};
+    out[1] = (struct section){"h", false, true, srs->h_len, (char *)srs->h};
+    out[2] = (struct section){"l", false, true, srs->l_len, (char *)srs->l};
+}
+
+/* Bytes before the points. */
+static size_t count_bytes(const struct section *s)
+{
+    return s->raw ? 0 : 4;
 }
 
 struct piece {
     const struct section *section;
     size_t first, len; /* points */
-    uint64_t offset;   /* of the section's count in the file */
+    uint64_t offset;   /* of the section, its count, in the file */
 };
 
-/* Piece number `index` of all. `start` is where the first section's count is. */
+/* Piece number `index` of all. `start` is where the first section is. */
 static struct piece piece_at(const struct section sections[SECTIONS], size_t index, uint64_t start)
 {
     const struct section *s = sections;
 
     while (index >= section_pieces(s)) {
         index -= section_pieces(s);
-        start += 4 + s->len * point_bytes(s);
+        start += count_bytes(s) + s->len * point_bytes(s);
         s++;
     }
     return (struct piece){s, index * PIECE, min_size(PIECE, s->len - index * PIECE), start};
@@ -90,6 +107,15 @@ uint32_t srs_chunks(const struct srs_counts *counts)
     return (uint32_t)all_pieces(sections);
 }
 
+uint32_t srs_transformed_chunks(const struct srs_counts *counts)
+{
+    struct section sections[SECTIONS];
+
+    transformed_sections_of(&(struct srs){.h_len = counts->h + 1, .l_len = counts->l}, counts->ic,
+                            sections);
+    return (uint32_t)all_pieces(sections);
+}
+
 static char *piece_points(const struct piece *p)
 {
     return p->section->points + p->first * point_bytes(p->section);
@@ -98,7 +124,7 @@ static char *piece_points(const struct piece *p)
 /* Where they are in the file. */
 static uint64_t piece_offset(const struct piece *p)
 {
-    return p->offset + 4 + p->first * point_bytes(p->section);
+    return p->offset + count_bytes(p->section) + p->first * point_bytes(p->section);
 }
 
 /* ------------------------------------------------------------------------------- header and counts */
@@ -155,21 +181,42 @@ int srs_check_layout(int fd, const char *name, const struct srs_counts *want, st
 
 /* ------------------------------------------------------------------------------------------ memory */
 
-static int take_memory(const char *name, const struct srs_counts *counts, struct srs *srs,
-                       struct errmsg *err)
+static int no_memory(const char *name, uint64_t bytes, struct errmsg *err)
+{
+    return errmsg_set(err, -ENOMEM, "%s: no memory for %llu bytes", name,
+                      (unsigned long long)bytes);
+}
+
+static int take_memory(const char *name, const struct srs_counts *counts, bool h_and_l,
+                       struct srs *srs, struct errmsg *err)
 {
     srs->h_len = counts->h;
     srs->l_len = counts->l;
     srs->a_len = counts->a;
     srs->b_len = counts->b;
-    srs->h = memory_alloc(srs->h_len, sizeof(*srs->h));
-    srs->l = memory_alloc(srs->l_len, sizeof(*srs->l));
+    if (h_and_l) {
+        srs->h = memory_alloc(srs->h_len, sizeof(*srs->h));
+        srs->l = memory_alloc(srs->l_len, sizeof(*srs->l));
+    }
     srs->a = memory_alloc(srs->a_len, sizeof(*srs->a));
     srs->b_g1 = memory_alloc(srs->b_len, sizeof(*srs->b_g1));
     srs->b_g2 = memory_alloc(srs->b_len, sizeof(*srs->b_g2));
-    if (!srs->h || !srs->l || !srs->a || !srs->b_g1 || !srs->b_g2)
-        return errmsg_set(err, -ENOMEM, "%s: no memory for %llu bytes", name,
-                          (unsigned long long)srs_file_bytes(counts));
+    if ((h_and_l && (!srs->h || !srs->l)) || !srs->a || !srs->b_g1 || !srs->b_g2)
+        return no_memory(name, srs_file_bytes(counts), err);
+    return 0;
+}
+
+static int take_transformed_memory(const char *name, const struct srs_counts *counts,
+                                   struct srs *srs, struct errmsg *err)
+{
+    srs->transformed = true;
+    srs->h_len = counts->h + 1;
+    srs->l_len = counts->l;
+    srs->h = memory_alloc(srs->h_len, sizeof(*srs->h));
+    srs->l = memory_alloc(srs->l_len, sizeof(*srs->l));
+    srs->input_l = memory_alloc(counts->ic, sizeof(*srs->input_l));
+    if (!srs->h || !srs->l || !srs->input_l)
+        return no_memory(name, srs_transformed_bytes(counts), err);
     return 0;
 }
 
@@ -183,7 +230,8 @@ void srs_fini(struct srs *srs)
     free(srs->a);
     free(srs->b_g1);
     free(srs->b_g2);
-    srs->h = srs->l = srs->a = srs->b_g1 = NULL;
+    free(srs->input_l);
+    srs->h = srs->l = srs->a = srs->b_g1 = srs->input_l = NULL;
     srs->b_g2 = NULL;
 }
 
@@ -254,6 +302,8 @@ static void read_piece(struct loading *l, size_t index)
     struct piece p = piece_at(l->sections, index, l->start);
     struct errmsg err;
 
+    if (!p.section->points)
+        return;
     int ret = pread_full(l->fd, piece_points(&p), p.len * point_bytes(p.section), piece_offset(&p));
     if (ret < 0)
         fault_set(&l->fault, index, read_error(l->name, p.section->name, ret, &err), &err);
@@ -261,16 +311,24 @@ static void read_piece(struct loading *l, size_t index)
         compare_piece(l, index, &p);
 }
 
+/* In place. Raw points are looked at alone. */
+static enum point_fault convert_point(const struct section *s, void *point)
+{
+    uint8_t encoded[G2_BYTES];
+
+    if (s->raw)
+        return g1_affine_fault(point);
+    memcpy(encoded, point, point_bytes(s));
+    return s->g2 ? g2_decode(point, encoded) : g1_decode(point, encoded);
+}
+
 static void convert_piece(struct loading *l, size_t index)
 {
     struct piece p = piece_at(l->sections, index, l->start);
-    size_t bytes = point_bytes(p.section);
-    uint8_t encoded[G2_BYTES];
 
-    for (size_t i = 0; i < p.len; i++) {
-        void *point = piece_points(&p) + i * bytes;
-        memcpy(encoded, point, bytes);
-        enum point_fault fault = p.section->g2 ? g2_decode(point, encoded) : g1_decode(point, encoded);
+    for (size_t i = 0; p.section->points && i < p.len; i++) {
+        enum point_fault fault =
+            convert_point(p.section, piece_points(&p) + i * point_bytes(p.section));
         if (fault) {
             fault_set_point(&l->fault, index, l->name, &p, i, fault);
             return;
@@ -315,7 +373,16 @@ static void round_item(void *ctx, size_t item, unsigned thread)
     }
 }
 
-static int read_points(struct loading *l, uint64_t total, struct errmsg *err)
+/* Nothing of this round is read. */
+static bool is_passed_over(const struct loading *l)
+{
+    const size_t last = min_size((l->round + 1) * ROUND, l->pieces) - 1;
+
+    return !piece_at(l->sections, last, l->start).section->points;
+}
+
+/* Of `total` bytes the points are `bytes`. */
+static int read_points(struct loading *l, uint64_t bytes, uint64_t total, struct errmsg *err)
 {
     const struct srs_reading *how = l->how;
     size_t rounds = (l->pieces + ROUND - 1) / ROUND + 2;
@@ -324,9 +391,9 @@ static int read_points(struct loading *l, uint64_t total, struct errmsg *err)
         workers_run(how->workers, 1 + 2 * ROUND, round_item, l);
         if (l->fault.code < 0)
             return errmsg_set(err, l->fault.code, "%s", l->fault.err.text);
-        if (how->progress)
+        if (how->progress && !is_passed_over(l))
             how->progress(how->progress_ctx, l->digest ? "digest" : "read",
-                          total * (l->round + 1) / rounds, total);
+                          bytes * (l->round + 1) / rounds, total);
     }
     return 0;
 }
@@ -384,6 +451,19 @@ static void digest_end(struct loading *l, uint8_t out[SRS_DIGEST_BYTES])
     memcpy(out, whole, SRS_DIGEST_BYTES);
 }
 
+/* A file that changed is no wonder to be wrong: that is said first. */
+static int read_and_watch(struct loading *l, uint64_t bytes, uint64_t total,
+                          const struct stat *before, struct errmsg *err)
+{
+    l->pieces = all_pieces(l->sections);
+    int ret = read_points(l, bytes, total, err);
+    if (ret == 0 || ret == -EBADMSG || ret == -ESTALE) {
+        int changed = check_unchanged(l->fd, l->name, before, err);
+        ret = changed < 0 ? changed : ret;
+    }
+    return ret;
+}
+
 int srs_read(int fd, const char *name, const struct srs_counts *want,
              const struct srs_reading *how, struct srs *out, struct errmsg *err)
 {
@@ -405,20 +485,43 @@ int srs_read(int fd, const char *name, const struct srs_counts *want,
     if ((ret = srs_check_layout(fd, name, want, err)) < 0 ||
         (how->digest && (ret = digest_start(&l, err)) < 0) ||
         (ret = read_head(&l, want->ic, &out->vk, err)) < 0 ||
-        (ret = take_memory(name, want, out, err)) < 0)
+        (ret = take_memory(name, want, !how->without_h_and_l, out, err)) < 0)
         goto out;
     sections_of(out, l.sections);
-    l.pieces = all_pieces(l.sections);
-    ret = read_points(&l, srs_file_bytes(want), err);
-    /* A file that changed is no wonder to be wrong: that is said first. */
-    if (ret == 0 || ret == -EBADMSG || ret == -ESTALE) {
-        int changed = check_unchanged(fd, name, &before, err);
-        ret = changed < 0 ? changed : ret;
-    }
+    ret = read_and_watch(&l, srs_file_bytes(want), srs_file_bytes(want), &before, err);
     if (ret == 0 && how->digest)
         digest_end(&l, how->digest);
 out:
     EVP_MD_CTX_free(l.digest);
+    if (ret < 0)
+        srs_fini(out);
+    return ret;
+}
+
+int srs_read_transformed(int fd, const char *name, const struct srs_counts *want,
+                         const struct srs_reading *how, struct srs *out, struct errmsg *err)
+{
+    struct loading l = {
+        .fd = fd,
+        .name = name,
+        .start = SRS_TRANSFORMED_HEAD_BYTES,
+        .how = how,
+        .fault = {.lock = PTHREAD_MUTEX_INITIALIZER},
+    };
+    const uint64_t bytes = srs_transformed_bytes(want);
+    struct stat before;
+
+    memset(out, 0, sizeof(*out));
+    if (fstat(fd, &before) < 0)
+        return errmsg_set(err, -errno, "%s: %s", name, strerror(errno));
+    if (!S_ISREG(before.st_mode) || (uint64_t)before.st_size != bytes)
+        return errmsg_set(err, -EBADMSG, "%s: has %llu bytes, the circuit wants %llu", name,
+                          (unsigned long long)before.st_size, (unsigned long long)bytes);
+    int ret = take_transformed_memory(name, want, out, err);
+    if (ret == 0) {
+        transformed_sections_of(out, want->ic, l.sections);
+        ret = read_and_watch(&l, bytes, srs_file_bytes(want), &before, err);
+    }
     if (ret < 0)
         srs_fini(out);
     return ret;

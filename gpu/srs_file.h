@@ -22,6 +22,7 @@ struct srs_reading {
     uint8_t *digest; /* SRS_DIGEST_BYTES over all that was read; NULL: not wanted */
     uint8_t *chunks; /* CHUNK_DIGEST_BYTES for each chunk of what was read; NULL: not wanted */
     const uint8_t *expected; /* the same, which what is read must have; NULL: anything will do */
+    bool without_h_and_l;    /* they are passed over: no digest of the whole file then */
 };
 
 /* The points of a file in chunks: SRS_CHUNK_POINTS of a section, at its end fewer. The head and the counts are in none, for they are
@@ -37,6 +38,12 @@ uint32_t srs_chunks(const struct srs_counts *counts);
 int srs_read(int fd, const char *name, const struct srs_counts *want,
              const struct srs_reading *how, struct srs *out, struct errmsg *err);
 void srs_fini(struct srs *srs);
+
+/* The same of a file of transformed points (transformed.h), whose head is known to be right: fills input_l, h and l with their lengths, and nothing
+ * else of *out. Progress counts as the first part of what srs_read of the parameters does without h and l. */
+int srs_read_transformed(int fd, const char *name, const struct srs_counts *want,
+                         const struct srs_reading *how, struct srs *out, struct errmsg *err);
+uint32_t srs_transformed_chunks(const struct srs_counts *counts);
 
 /* Compares the counts and the length of a file with `want`, reading no points. 0, -EBADMSG, or what reading says. */
 int srs_check_layout(int fd, const char *name, const struct srs_counts *want, struct errmsg *err);

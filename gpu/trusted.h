@@ -18,6 +18,9 @@
 
 #define TRUSTED_DIGEST_BYTES 16
 
+/* What it is called in the store of a service without a home directory. */
+#define TRUSTED_STORE_NAME "params-trusted"
+
 struct trusted_file {
     struct stat st;
     uint8_t head_digest[TRUSTED_DIGEST_BYTES];

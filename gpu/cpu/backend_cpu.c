@@ -7,6 +7,7 @@
 #include "gpu/backend.h"
 #include "gpu/cpu/msm.h"
 #include "gpu/cpu/ntt.h"
+#include "gpu/cpu/point_transform.h"
 #include "gpu/srs.h"
 
 struct backend_cpu {
@@ -95,6 +96,14 @@ static int cpu_msm_g2(struct backend *be, g2_t *out, const g2_affine_t *bases, c
     return cpu_sum_g2(be, out, bases, &(struct msm_terms){.scalars = scalars, .len = len}, err);
 }
 
+static int cpu_transform_points(struct backend *be, g1_affine_t *points, uint32_t log2_len,
+                                const fr_t *shift, const fr_t *factor, backend_progress progress,
+                                void *progress_ctx, struct errmsg *err)
+{
+    return point_transform(points, log2_len, shift, factor, be->workers, progress, progress_ctx,
+                           err);
+}
+
 static void cpu_destroy(struct backend *be)
 {
     struct backend_cpu *cpu = (struct backend_cpu *)be;
@@ -114,6 +123,7 @@ static const struct backend_ops cpu_ops = {
     .destroy = cpu_destroy,
     .sum_g1 = cpu_sum_g1,
     .sum_g2 = cpu_sum_g2,
+    .transform_points = cpu_transform_points,
 };
 
 int backend_cpu_create(struct workers *workers, struct backend **out, struct errmsg *err)

@@ -3,6 +3,7 @@
  * and odd jobs. The one function that leaves the shared object is backend_cuda_open.
  */
 #include "gpu/cuda/msm.cuh"
+#include "gpu/cuda/point_transform.cuh"
 #include "gpu/cuda/prover.cuh"
 
 #include <new>
@@ -208,6 +209,56 @@ static void cuda_evict(struct backend *be, const struct srs *srs)
     cuda_of(be)->on.evict(srs);
 }
 
+/* The points of a call on the device. */
+static int bring_points(cuda_backend &be, const g1_affine_t *points, uint32_t log2_len,
+                        device_buffer<g1_point> &out, struct errmsg *err)
+{
+    const size_t len = (size_t)1 << log2_len, bytes = len * sizeof(g1_point);
+    size_t available = 0;
+
+    TRY(available_bytes(be.on, &available, err));
+    if (bytes > available)
+        return errmsg_set(err, -ENOMEM,
+                          "a transform of 2^%u points takes %zu MB of device memory, %zu are free",
+                          log2_len, bytes >> 20, available >> 20);
+    TRY(out.allocate(len, err));
+    TRY(be.on.up.copy(out.ptr, points, bytes, err));
+    return be.on.up.before(be.on.g.main, err);
+}
+
+static int transform_host_points(cuda_backend &be, g1_affine_t *points, uint32_t log2_len,
+                                 const fr &shift, const fr &factor, backend_progress progress,
+                                 void *progress_ctx, struct errmsg *err)
+{
+    device_buffer<g1_point> v;
+    gpu &g = be.on.g;
+
+    if (log2_len > NTT_LOG2_MAX)
+        return errmsg_set(err, -EINVAL, "a transform of 2^%u exceeds 2^%u", log2_len, NTT_LOG2_MAX);
+    CUDA_TRY(cudaSetDevice(g.index), err);
+    TRY(bring_points(be, points, log2_len, v, err));
+    TRY(transform_points(g, v.ptr, log2_len, shift, factor, progress, progress_ctx, err));
+    CUDA_TRY(cudaMemcpyAsync(points, v.ptr, v.len * sizeof(g1_point), cudaMemcpyDeviceToHost,
+                             g.main.handle),
+             err);
+    CUDA_TRY(cudaStreamSynchronize(g.main.handle), err);
+    return 0;
+}
+
+static int cuda_transform_points(struct backend *be, g1_affine_t *points, uint32_t log2_len,
+                                 const fr_t *shift, const fr_t *factor, backend_progress progress,
+                                 void *progress_ctx, struct errmsg *err)
+{
+    cuda_backend &c = *cuda_of(be);
+    fr s, f;
+
+    memcpy(&s, shift, sizeof(s));
+    memcpy(&f, factor, sizeof(f));
+    c.on.memory_limit = be->memory_limit;
+    return judged(be, transform_host_points(c, points, log2_len, s, f, progress, progress_ctx, err),
+                  err);
+}
+
 static int cuda_pin(struct backend *be, void *memory, size_t bytes, struct errmsg *err)
 {
     CUDA_TRY(cudaSetDevice(cuda_of(be)->on.g.index), err);
@@ -227,10 +278,13 @@ static void cuda_destroy(struct backend *be)
     delete cuda_of(be);
 }
 
-static const struct backend_ops cuda_ops = {
-    "cuda",     cuda_ntt,     cuda_msm_g1, cuda_msm_g2, nullptr,      cuda_start, cuda_finish,
-    cuda_abort, nullptr,      true,        cuda_load,   cuda_develop, cuda_fetch, cuda_pin,
-    cuda_unpin, cuda_destroy, nullptr,     nullptr,     cuda_holds,   cuda_evict};
+static const struct backend_ops cuda_ops = {"cuda",       cuda_ntt,   cuda_msm_g1,
+                                            cuda_msm_g2,  nullptr,    cuda_start,
+                                            cuda_finish,  cuda_abort, nullptr,
+                                            true,         cuda_load,  cuda_develop,
+                                            cuda_fetch,   cuda_pin,   cuda_unpin,
+                                            cuda_destroy, nullptr,    nullptr,
+                                            cuda_holds,   cuda_evict, cuda_transform_points};
 
 extern "C" void backend_cuda_times(const struct backend *be, struct prover_times *out)
 {

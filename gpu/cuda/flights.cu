@@ -1,14 +1,15 @@
 /*
  * Proofs of compact witnesses, in two steps that overlap from proof to proof.
  *
- * start uploads. finish queues A, B and C of all rows and six transforms, and then sums: over h on one thread, over the witness beside
- * it on another, because each of the many short sums alone leaves the chip idle now and then, while its digits are sorted or its last
- * few points wait for the host. One finish at a time: transforms of the next proof beside the sums of this one cost more than they
- * gain (783 ms a proof against 756 one after the other, H200), since they want the same multipliers and each other's shared memory.
+ * start uploads. finish queues A, B and C of all rows and six transforms (of transformed parameters, A and B and four), and then sums: over
+ * h on one thread, over the witness beside it on another, because each of the many short sums alone leaves the chip idle now and then, while
+ * its digits are sorted or its last few points wait for the host. One finish at a time: transforms of the next proof beside the sums of
+ * this one cost more than they gain (783 ms a proof against 756 one after the other, H200), since they want the same multipliers and each
+ * other's shared memory.
  *
- * The six transforms are those of groth16.c; the factor of h costs nothing, since the sum takes scalars out of Montgomery form by a
+ * The transforms are those of groth16.c; the factor of h costs nothing, since the sum takes scalars out of Montgomery form by a
  * product anyhow. Transforms to reversed and to natural order alternate, and the scalars of h end in reversed order, as its points are
- * kept.
+ * kept. Four end in natural order, as transformed points are kept.
  */
 #include "gpu/cuda/prover.cuh"
 
@@ -45,10 +46,11 @@ flight_space flight_layout(const resident_parameters &r, uint32_t at_once, scrat
     space.take<char>(std::max(query_scratch_bytes<fp>(bits, rest, rest_at_once),
                               query_scratch_bytes<fp2>((uint32_t)c.b_len, c.b_rest, rest_at_once)));
     s.aside.size = space.used;
-    /* The other two vectors have been used when the sum over h begins. */
+    /* The other vectors have been used when the sum over h begins. */
     s.main = space;
     s.vector[1] = space.take<fr>(domain);
-    s.vector[2] = space.take<fr>(domain);
+    if (!r.transformed)
+        s.vector[2] = space.take<fr>(domain);
     s.main.size = space.used;
     space = s.main;
     space.take<char>(msm_scratch_bytes<fp>(1u << c.log2_domain, at_once));
@@ -119,20 +121,28 @@ static int upload_witness(prover &p, const flight &f, const struct compact *w, s
     return 0;
 }
 
-/* h times g^m - 1 in place of a, in reversed order. */
+int queue_coset_product(gpu &g, const transforms &t, uint32_t log2_domain, fr *a, fr *b,
+                        struct errmsg *err)
+{
+    for (fr *v : {a, b}) {
+        TRY(ntt_to_reversed(g, t.inverse, v, v, err));
+        TRY(ntt_to_natural(g, t.coset, v, v, err));
+    }
+    return ntt_multiply(g, (size_t)1 << log2_domain, a, b, a, err);
+}
+
+/* The scalars of h in place of a, and c is used up: h times g^m - 1 in reversed order; of transformed parameters, which have no c, A times B
+ * over the coset. */
 static int transform(prover &p, fr *a, fr *b, fr *c, struct errmsg *err)
 {
     const uint32_t log2_domain = p.resident->log2_domain;
     const transforms &t = p.tables[log2_domain];
-    gpu &g = p.early;
 
-    TRY(ntt_to_reversed(g, t.inverse, c, c, err));
-    TRY(ntt_to_reversed(g, t.inverse, a, a, err));
-    TRY(ntt_to_natural(g, t.coset, a, a, err));
-    TRY(ntt_to_reversed(g, t.inverse, b, b, err));
-    TRY(ntt_to_natural(g, t.coset, b, b, err));
-    TRY(ntt_multiply(g, (size_t)1 << log2_domain, a, b, a, err));
-    return ntt_to_reversed_minus(g, t.coset_inverse, a, a, c, err);
+    TRY(queue_coset_product(p.early, t, log2_domain, a, b, err));
+    if (p.resident->transformed)
+        return 0;
+    TRY(ntt_to_reversed(p.early, t.inverse, c, c, err));
+    return ntt_to_reversed_minus(p.early, t.coset_inverse, a, a, c, err);
 }
 
 static int queue_h(prover &p, const flight &f, struct errmsg *err)
@@ -167,6 +177,7 @@ int prover::start(const struct srs *srs, const struct compact *w, flight **out, 
     flight *f = take_flight(*this);
     if (!f)
         return errmsg_set(err, -EBUSY, "%u proofs are on their way", FLIGHTS);
+    f->inputs = w->values;
     int ret = upload_witness(*this, *f, w, err);
     if (ret < 0) {
         drain();
@@ -280,7 +291,7 @@ static int sum_h(prover &p, g1_t *out, struct errmsg *err)
 
     CUDA_TRY(cudaEventSynchronize(p.ready.handle), err);
     TRY(read_times(p, err));
-    if (!is_zero(*p.last_coefficient.ptr))
+    if (!r.transformed && !is_zero(*p.last_coefficient.ptr))
         return errmsg_set(err, -EBADMSG, "h has a coefficient too many: cuda transforms are wrong");
     const double begin = now_ms();
     if (r.streamed.in_use())
@@ -294,12 +305,15 @@ static int sum_h(prover &p, g1_t *out, struct errmsg *err)
 static int sum_all(prover &p, flight &f, struct groth16_sums *out, struct errmsg *err)
 {
     aside_sums beside = {p, f, out, {}, 0};
+    g1_t inputs = {};
 
     CUDA_TRY(cudaSetDevice(p.g.index), err);
     TRY(queue_h(p, f, err));
     p.aside_thread.begin(aside_sums::run, &beside);
+    p.resident->add_inputs(f.inputs, p.workers, &inputs); /* while the device transforms */
     int ret = sum_h(p, &out->h, err);
     p.aside_thread.wait();
+    host_add(&out->l, &inputs);
     if (ret == 0 && beside.ret < 0)
         ret = errmsg_set(err, beside.ret, "%s", beside.err.text);
     return ret;

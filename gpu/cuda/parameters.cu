@@ -55,7 +55,8 @@ __global__ void reverse_points_kernel(const uint4 *in, uint4 *out, uint32_t firs
 }
 
 /* h in reversed order, by way of a piece on the device. */
-static int load_h(loading &l, resident_parameters &r, const struct srs *srs, struct errmsg *err)
+static int load_reversed_h(loading &l, resident_parameters &r, const struct srs *srs,
+                           struct errmsg *err)
 {
     const uint32_t piece = uploader::PIECE / sizeof(g1_point);
     const size_t domain = (size_t)1 << r.log2_domain;
@@ -77,7 +78,10 @@ static int load_h(loading &l, resident_parameters &r, const struct srs *srs, str
 static int load_points(loading &l, resident_parameters &r, const struct srs *srs,
                        struct errmsg *err)
 {
-    TRY(load_h(l, r, srs, err));
+    if (r.transformed)
+        TRY(l.fill(r.h, srs->h, srs->h_len, err));
+    else
+        TRY(load_reversed_h(l, r, srs, err));
     TRY(l.fill(r.l, srs->l, srs->l_len, err));
     TRY(l.fill(r.a, srs->a, srs->a_len, err));
     TRY(l.fill(r.b_g1, srs->b_g1, srs->b_len, err));
@@ -116,23 +120,24 @@ uint64_t resident_parameters::bytes() const
 
 bool resident_parameters::are_as_long_as(const resident_parameters &other) const
 {
-    return h_len == other.h_len && l_len == other.l_len && a_len == other.a_len &&
+    return log2_domain == other.log2_domain && l_len == other.l_len && a_len == other.a_len &&
            b_len == other.b_len;
 }
 
-/* The domain of which h has one point less than elements; 0 when there is none. */
-static uint32_t log2_of_domain(size_t h_len)
+/* The domain of so many elements; 0 when there is none. */
+static uint32_t log2_of_domain(size_t len)
 {
     uint32_t log2_len = 1;
 
-    while (log2_len <= NTT_LOG2_MAX && ((size_t)1 << log2_len) - 1 != h_len)
+    while (log2_len <= NTT_LOG2_MAX && (size_t)1 << log2_len != len)
         log2_len++;
     return log2_len <= NTT_LOG2_MAX ? log2_len : 0;
 }
 
 int resident_parameters::describe(const struct srs *srs, struct errmsg *err)
 {
-    log2_domain = log2_of_domain(srs->h_len);
+    transformed = srs->transformed;
+    log2_domain = log2_of_domain(srs->h_len + !transformed); /* else the last is infinity */
     if (log2_domain == 0)
         return errmsg_set(err, -EINVAL, "%zu points in h fit no domain", srs->h_len);
     if (!srs->l)
@@ -144,6 +149,8 @@ int resident_parameters::describe(const struct srs *srs, struct errmsg *err)
     n_inputs = srs->vk.ic_len;
     alpha_g1 = srs->vk.alpha_g1;
     delta_g1 = srs->vk.delta_g1;
+    if (transformed)
+        input_l.assign(srs->input_l, srs->input_l + n_inputs);
     return 0;
 }
 
@@ -179,6 +186,8 @@ static void become_loaded(resident_parameters &r)
     const fr one = fr_one(), power_m = power(fr_from_u32(7), 1ull << r.log2_domain);
 
     r.h_convert = to_integer(inverse(r.streamed.in_use() ? sub(one, power_m) : sub(power_m, one)));
+    if (r.transformed)
+        r.h_convert = fr_integer_one();
     r.loaded = true;
 }
 
@@ -207,6 +216,32 @@ int resident_parameters::develop(gpu &g, const struct secrets *t, fr_t *ic,
                        progress_ctx, err));
     become_loaded(*this);
     return 0;
+}
+
+struct input_products {
+    const g1_affine_t *points;
+    const fr_t *values;
+    std::vector<g1_t> out;
+};
+
+static void multiply_input(void *ctx, size_t i, unsigned)
+{
+    input_products &in = *(input_products *)ctx;
+    g1_t p;
+
+    if (g1_affine_is_infinity(&in.points[i]))
+        return;
+    blst_p1_from_affine(&p, &in.points[i]);
+    g1_mul_add(&in.out[i], &p, &in.values[i]);
+}
+
+void resident_parameters::add_inputs(const fr_t *values, struct workers *workers, g1_t *l) const
+{
+    input_products in = {input_l.data(), values, std::vector<g1_t>(input_l.size())};
+
+    workers_run(workers, input_l.size(), multiply_input, &in);
+    for (const g1_t &p : in.out)
+        blst_p1_add_or_double(l, l, &p);
 }
 
 /* A thread moves a piece of 16 bytes. */
@@ -245,7 +280,7 @@ int resident_parameters::fetch(gpu &g, enum srs_section section, size_t first, s
     if (!loaded || section >= SRS_SECTIONS || first > lens[section] ||
         count > lens[section] - first)
         return errmsg_set(err, -EINVAL, "no such points are on the device");
-    if (section == SRS_H)
+    if (section == SRS_H && !transformed)
         return fetch_h(g, *this, first, count, points, err);
     if (section == SRS_B_G2)
         CUDA_TRY(cudaMemcpyAsync(points, b_g2.ptr + first, count * sizeof(g2_point),

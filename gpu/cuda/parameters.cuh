@@ -37,11 +37,16 @@ struct resident_parameters {
     g1_affine_t alpha_g1, delta_g1; /* who they are: delta differs from setup to setup */
     size_t h_len, l_len, a_len, b_len, n_inputs;
     uint32_t log2_domain;
-    device_buffer<g1_point>
-        h; /* in bit-reversed order, infinity last: as the transforms leave the scalars */
+    bool transformed = false; /* as in struct srs */
+    /* In bit-reversed order, infinity last, as the transforms leave the scalars; of transformed ones in natural order, for the same
+     * reason. */
+    device_buffer<g1_point> h;
     device_buffer<g1_point> l, a, b_g1;
     device_buffer<g2_point> b_g2;
-    fr h_convert;             /* 1 / (g^m - 1), as an integer; negative where points are streamed */
+    /* As in msm_input: 1 / (g^m - 1), negative where points are streamed; 1 of transformed ones. */
+    fr h_convert;
+    /* Of transformed ones, on the host: a few hundred. */
+    std::vector<g1_affine_t> input_l;
     streamed_points streamed; /* in place of the five buffers */
     resident_circuit circuit; /* not loaded where only expanded assignments are proved */
 
@@ -58,6 +63,8 @@ struct resident_parameters {
     /* After describe, with the circuit loaded: development parameters, made here. `ic` as in develop_points. progress hears of points. */
     int develop(gpu &g, const struct secrets *t, fr_t *ic, backend_progress progress,
                 void *progress_ctx, struct errmsg *err);
+    /* Adds the sum of the inputs' points, each times its value, to *l; on the host's workers. */
+    void add_inputs(const fr_t *values, struct workers *workers, g1_t *l) const;
     /* Points as a file has them, h in natural order. For setup: takes memory for a moment. */
     int fetch(gpu &g, enum srs_section section, size_t first, size_t count, void *points,
               struct errmsg *err) const;

@@ -4,7 +4,7 @@
  * h takes six transforms (groth16.c says why): C is transformed once, and its coefficients are taken off those of the coset's
  * product in that transform's last pass. The common factor 1 / (g^m - 1) costs nothing: the MSM has to take scalars out of
  * Montgomery form by a product anyhow. Transforms to reversed and to natural order alternate, and the scalars of h end in
- * reversed order, as its points are kept.
+ * reversed order, as its points are kept. Over transformed parameters four are left, and the scalars of h are what the last of them give.
  */
 #include "gpu/cuda/prover.cuh"
 
@@ -121,8 +121,7 @@ static size_t arena_bytes(const prove_lens &n, uint32_t at_once)
     return s.rest.used + most;
 }
 
-/* What more may be taken on the device. */
-static int available_bytes(const prover &p, size_t *out, struct errmsg *err)
+int available_bytes(const prover &p, size_t *out, struct errmsg *err)
 {
     const uint64_t held = device_bytes_here();
     size_t available = 0, total = 0;
@@ -532,8 +531,8 @@ struct proving {
         return p.up.before(g.main, err);
     }
 
-    /* Uploads the rows and queues h times g^m - 1, in reversed order. While b is on the bus, a is transformed; c takes the
-     * place of a. */
+    /* Uploads the rows and queues the scalars of h, as in flights.cu. While b is on the bus, a is transformed; c takes the place of
+     * a. */
     int transform_rows(struct errmsg *err)
     {
         const size_t domain = (size_t)1 << r.log2_domain;
@@ -543,11 +542,15 @@ struct proving {
         TRY(ntt_to_reversed(g, t.inverse, s.rows_a, s.h, err));
         TRY(ntt_to_natural(g, t.coset, s.h, s.h, err));
         TRY(upload_rows(s.rows_b, w->b, err));
-        TRY(ntt_multiply(g, domain, s.rows_a, s.rows_b, s.rows_a, err));
-        TRY(ntt_to_reversed(g, t.inverse, s.rows_a, s.rows_a, err));
+        if (!r.transformed) {
+            TRY(ntt_multiply(g, domain, s.rows_a, s.rows_b, s.rows_a, err));
+            TRY(ntt_to_reversed(g, t.inverse, s.rows_a, s.rows_a, err));
+        }
         TRY(ntt_to_reversed(g, t.inverse, s.rows_b, s.rows_b, err));
         TRY(ntt_to_natural(g, t.coset, s.rows_b, s.rows_b, err));
         TRY(ntt_multiply(g, domain, s.h, s.rows_b, s.h, err));
+        if (r.transformed)
+            return 0;
         return ntt_to_reversed_minus(g, t.coset_inverse, s.h, s.h, s.rows_a, err);
     }
 
@@ -560,7 +563,7 @@ struct proving {
                                  cudaMemcpyDeviceToHost, g.main.handle),
                  err);
         CUDA_TRY(cudaStreamSynchronize(g.main.handle), err);
-        if (!is_zero(*last))
+        if (!r.transformed && !is_zero(*last))
             return errmsg_set(err, -EBADMSG,
                               "h has a coefficient too many: cuda transforms are wrong");
         return 0;
@@ -635,6 +638,7 @@ struct proving {
         TRY(end_selection(lens, err));
         times.classify = watch.lap_ms();
         TRY(sum_chosen<fp>(r.l.ptr, lens, &out->l, err));
+        r.add_inputs(w->inputs, p.workers, &out->l);
         times.l = watch.lap_ms();
 
         TRY(begin_selection(err));

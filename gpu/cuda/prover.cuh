@@ -28,6 +28,7 @@ static constexpr unsigned FLIGHTS = 2;
 struct flight {
     prover *on = nullptr;
     bool used = false; /* guarded by prover::lock */
+    const fr_t *inputs = nullptr;
     device_witness w;
     cuda_event arrived;
 };
@@ -35,8 +36,8 @@ struct flight {
 /* What the arena is cut into. */
 struct flight_space {
     device_witness witness[FLIGHTS];
-    fr *vector
-        [3]; /* A, B and C of the rows; h takes the place of A; no third where points are streamed */
+    /* A, B and C of the rows; h takes the place of A. No third where points are streamed or transformed. */
+    fr *vector[3];
     uint32_t *ones; /* points that are added as they are, and room for one more */
     uint32_t *ones_len;
     scratch aside, main;
@@ -98,6 +99,12 @@ struct prover {
     void evict(const struct srs *srs);
 };
 
+/* What more may be taken on the device. */
+int available_bytes(const prover &p, size_t *out, struct errmsg *err);
+/* Queues the transforms of two vectors of values over a domain, and the product of what both are over its coset, in natural order, in
+ * place of the first. */
+int queue_coset_product(gpu &g, const transforms &t, uint32_t log2_domain, fr *a, fr *b,
+                        struct errmsg *err);
 /* Cuts the arena for compact witnesses; `space` may only measure. at_once: as in msm_scratch_bytes, of the sum over h. */
 flight_space flight_layout(const resident_parameters &r, uint32_t at_once, scratch space);
 size_t flight_bytes(const resident_parameters &r, uint32_t at_once);

@@ -205,7 +205,8 @@ static uint32_t count_slabs(const resident_parameters &r)
 
 /* ---- h ---- */
 
-/* C less A times B over the coset, in place of the first vector and in natural order, as the points are in host memory. */
+/* C less A times B over the coset, as coefficients, or, of transformed parameters, that product itself: in place of the first vector and in
+ * natural order, as the points are in host memory. */
 int queue_h_streamed(prover &p, const flight &f, struct errmsg *err)
 {
     const resident_parameters &r = *p.resident;
@@ -215,11 +216,9 @@ int queue_h_streamed(prover &p, const flight &f, struct errmsg *err)
 
     TRY(evaluate_rows(g, r.circuit, f.w, a, b, nullptr, err));
     CUDA_TRY(cudaEventRecord(p.evaluated.handle, g.main.handle), err);
-    for (fr *v : {a, b}) {
-        TRY(ntt_to_reversed(g, t.inverse, v, v, err));
-        TRY(ntt_to_natural(g, t.coset, v, v, err));
-    }
-    TRY(ntt_multiply(g, (size_t)1 << r.log2_domain, a, b, a, err));
+    TRY(queue_coset_product(g, t, r.log2_domain, a, b, err));
+    if (r.transformed)
+        return 0;
     TRY(ntt_to_reversed(g, t.coset_inverse, a, a, err));
     TRY(evaluate_rows(g, r.circuit, f.w, nullptr, nullptr, b, err));
     TRY(ntt_to_reversed_minus(g, t.inverse, b, b, a, err));

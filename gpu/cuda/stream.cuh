@@ -4,7 +4,7 @@
  * on the device: what one holds is summed while the other fills. The bus is what bounds it: 47 GB at 32 GiB.
  *
  * Two vectors do where the resident prover has three: A times B over the coset is transformed first, and the rows are evaluated once
- * more for C. Tables of transforms are small ones (ntt.cuh).
+ * more for C, which transformed parameters do without. Tables of transforms are small ones (ntt.cuh).
  *
  * For compact witnesses alone. The host's points are borrowed from when they are pinned until release.
  */

@@ -5,6 +5,8 @@
  * usage: bench_cuda [log2 of the longest vectors, 27]
  */
 #include "gpu/cuda/msm_lists.cuh"
+#include "gpu/cuda/point_transform.cuh"
+#include "gpu/cuda/prover.cuh"
 #include "tests/gpu/points.cuh"
 
 #include <chrono>
@@ -127,6 +129,27 @@ static void bench_ntt(uint32_t log2_len)
             [&] { MUST(ntt_to_natural(device, coset, v.ptr, v.ptr, err)); });
 }
 
+/* From the rows' values to the scalars of h: with C, and as transformed parameters take them. */
+static void bench_quotient(uint32_t log2_len)
+{
+    const size_t len = (size_t)1 << log2_len;
+    device_buffer<fr> a, b, c;
+    transforms t;
+
+    for (device_buffer<fr> *v : {&a, &b, &c}) {
+        MUST(v->allocate(len, err));
+        random_scalars_kernel<<<1024, 256>>>(v->ptr, (uint32_t)len, SEED);
+    }
+    MUST(t.make(device, log2_len, false, err));
+    measure("quotient, six transforms", log2_len, (double)len, [&] {
+        MUST(queue_coset_product(device, t, log2_len, a.ptr, b.ptr, err));
+        MUST(ntt_to_reversed(device, t.inverse, c.ptr, c.ptr, err));
+        MUST(ntt_to_reversed_minus(device, t.coset_inverse, a.ptr, a.ptr, c.ptr, err));
+    });
+    measure("the same transformed, four", log2_len, (double)len,
+            [&] { MUST(queue_coset_product(device, t, log2_len, a.ptr, b.ptr, err)); });
+}
+
 /* ---- sums ---- */
 
 template <class F> struct points {
@@ -192,6 +215,50 @@ template <class F> static void bench_sum(const char *what, const points<F> &p, u
            index.size());
 }
 
+/* ---- transforms of points ---- */
+
+/* Result j of the points' transform, as a logarithm. */
+static fr_t transformed_log(const table_logs &logs, uint32_t log2_len, uint32_t j)
+{
+    table_sums sum(logs);
+    fr power_j = fr_one();
+    const fr w = power(inverse(ntt_root(log2_len)), j);
+
+    for (uint32_t k = 0; k < 1u << log2_len; k++) {
+        sum.add(k, as<fr_t>(canonical(power_j)));
+        power_j = mul(power_j, w);
+    }
+    return sum.total();
+}
+
+static bool is_transform(const points<fp> &p, const device_buffer<g1_point> &v, uint32_t log2_len)
+{
+    bool right = true;
+
+    for (uint32_t j : {0u, 1u, 54321u}) {
+        const g1_affine_t point = as<g1_affine_t>(from_device(v.ptr + j, 1, device)[0]);
+        g1_t got;
+        blst_p1_from_affine(&got, &point);
+        right = right && is_multiple(got, transformed_log(p.logs, log2_len, j));
+    }
+    return right;
+}
+
+/* Items are products: m / 2 for each of the levels. */
+static void bench_point_transform(const points<fp> &p, uint32_t log2_len)
+{
+    const size_t len = (size_t)1 << log2_len;
+    device_buffer<g1_point> v;
+
+    MUST(v.allocate(len, err));
+    measure("transform of points g1", log2_len, (double)(len / 2 * log2_len), [&] {
+        MUST_CUDA(cudaMemcpy(v.ptr, p.d.ptr, len * sizeof(g1_point), cudaMemcpyDeviceToDevice));
+        MUST_CUDA(cudaDeviceSynchronize());
+        MUST(transform_points(device, v.ptr, log2_len, fr_one(), fr_one(), nullptr, nullptr, err));
+    });
+    printf("    %s\n", is_transform(p, v, log2_len) ? "right" : "WRONG");
+}
+
 int main(int argc, char **argv)
 {
     const uint32_t longest = argc > 1 ? (uint32_t)atoi(argv[1]) : 27;
@@ -202,6 +269,7 @@ int main(int argc, char **argv)
     for (uint32_t l : {20u, 22u, 24u, 27u})
         if (l <= longest)
             bench_ntt(l);
+    bench_quotient(longest);
     print_gpu_state();
     {
         points<fp> p;
@@ -218,6 +286,7 @@ int main(int argc, char **argv)
                               at_once);
         print_gpu_state();
         bench_sum("sum of ones g1", p, longest);
+        bench_point_transform(p, std::min(longest, 20u));
     }
     {
         points<fp2> p;

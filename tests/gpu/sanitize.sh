@@ -5,7 +5,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build} limit=${SECONDS_EACH:-90} tools=${TOOLS:-"memcheck racecheck initcheck"}
 # program:what Check calls a case; `bins` is the only large one, a sum whose lists come from the blocks' own sort
-cases=${CASES:-"test_cuda:fields test_cuda:ntt test_cuda:sums test_cuda:bins test_prover:systems test_flights:flights"}
+cases=${CASES:-"test_cuda:fields test_cuda:ntt test_cuda:sums test_cuda:bins test_cuda:points test_prover:systems test_flights:flights"}
 race_cases=${CASES:-"test_cuda:fields test_cuda:race test_prover:systems"} # hours for the others
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -1,13 +1,15 @@
 /*
  * The primitives of the CUDA backend on a device: arithmetic against the host's, transforms against the plain ones and those
- * against the CPU backend, sums by known logarithms.
+ * against the CPU backend, sums and transforms of points by known logarithms.
  */
+#include "gpu/cuda/point_transform.cuh"
 #include "tests/gpu/device_test.cuh"
 
 #include <check.h>
 
 extern "C" {
 #include "gpu/backend.h"
+#include "gpu/domain.h"
 #include "tests/lib/suite.h"
 }
 
@@ -613,11 +615,98 @@ START_TEST(race__sums)
 }
 END_TEST
 
+/* ---- transforms of points ---- */
+
+/* The logarithms of a transform's results, by the CPU's transform of scalars, which divides by the length. */
+static std::vector<fr_t> transformed_logs(std::vector<fr_t> logs, uint32_t log2_len,
+                                          const fr_t &shift, const fr_t &factor)
+{
+    struct backend *cpu = NULL;
+    fr_t power = fr_from_u64(logs.size());
+
+    fr_mul(&power, &power, &factor);
+    for (fr_t &log : logs) {
+        fr_mul(&log, &log, &power);
+        fr_mul(&power, &power, &shift);
+    }
+    MUST(backend_cpu_create(all_workers, &cpu, err));
+    if (log2_len > 0)
+        MUST(cpu->ops->ntt(cpu, logs.data(), log2_len, NTT_INVERSE, err));
+    backend_destroy(cpu);
+    return logs;
+}
+
+struct heard {
+    uint64_t done, total;
+};
+
+static void hear(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    heard &h = *(heard *)ctx;
+
+    ck_assert_str_eq(stage, "transform");
+    ck_assert(done > h.done && done <= total);
+    h = {done, total};
+}
+
+static void check_point_transform(uint32_t log2_len, enum points_kind kind, const fr_t &shift,
+                                  const fr_t &factor)
+{
+    const size_t len = (size_t)1 << log2_len;
+    struct random rng = {SEED + log2_len};
+    std::vector<fr_t> base(len), logs(len);
+    std::vector<g1_point> points, want;
+    device_buffer<g1_point> d;
+    heard h = {};
+
+    for (fr_t &k : base)
+        k = random_fr(&rng);
+    for (size_t i = 0; i < len; i++)
+        logs[i] = log_of(kind, i, base);
+    points_of(logs, points, all_workers);
+    to_device(d, points, device);
+    MUST(transform_points(device, d.ptr, log2_len, as<fr>(shift), as<fr>(factor), hear, &h, err));
+    ck_assert_uint_eq(h.done, h.total);
+    points_of(transformed_logs(logs, log2_len, shift, factor), want, all_workers);
+    ck_assert_msg(
+        memcmp(from_device(d.ptr, len, device).data(), want.data(), len * sizeof(g1_point)) == 0,
+        "2^%u points of kind %d", log2_len, kind);
+}
+
+/* The two that parameters need, and the plain one; those of equal and opposite points are full of equal and opposite points on their
+ * way. */
+START_TEST(transform_points__by_logarithms)
+{
+    struct random rng = {SEED};
+    const fr_t one = fr_from_u64(1), seven = domain_coset_shift(), factor = random_fr(&rng);
+    fr_t shift;
+
+    fr_inverse(&shift, &seven);
+    for (int kind = 0; kind < POINTS_KINDS; kind++) {
+        check_point_transform((uint32_t)_i, (enum points_kind)kind, one, one);
+        check_point_transform((uint32_t)_i, (enum points_kind)kind, one, factor);
+        check_point_transform((uint32_t)_i, (enum points_kind)kind, shift, factor);
+    }
+}
+END_TEST
+
+/* The last one takes more than one launch a level. */
+START_TEST(transform_points__of_many)
+{
+    struct random rng = {SEED};
+    const fr_t shift = random_fr(&rng), factor = random_fr(&rng);
+
+    for (uint32_t log2_len : {16u, 18u, 20u, 23u})
+        check_point_transform(log2_len, log2_len == 18 ? SOME_INFINITE : DISTINCT, shift, factor);
+}
+END_TEST
+
 int main()
 {
     Suite *s = suite_create("cuda");
     TCase *fields = tcase_create("fields"), *ntt = tcase_create("ntt"),
-          *sums = tcase_create("sums"), *bins = tcase_create("bins"), *race = tcase_create("race"),
+          *sums = tcase_create("sums"), *bins = tcase_create("bins"),
+          *points = tcase_create("points"), *race = tcase_create("race"),
           *large = tcase_create("large"); /* sanitize.sh leaves these out */
 
     setenv("CK_FORK", "no", 1); /* a forked child has no CUDA context */
@@ -641,7 +730,10 @@ int main()
     tcase_add_test(race, race__transforms);
     tcase_add_test(race, race__sums);
     tcase_add_test(large, msm__of_many_terms);
-    for (TCase *tc : {fields, ntt, sums, bins, race, large}) {
+    tcase_add_loop_test(points, transform_points__by_logarithms, 0, 7);
+    tcase_add_loop_test(large, transform_points__by_logarithms, 7, 13);
+    tcase_add_test(large, transform_points__of_many);
+    for (TCase *tc : {fields, ntt, sums, bins, points, race, large}) {
         tcase_set_timeout(tc, 600);
         suite_add_tcase(s, tc);
     }

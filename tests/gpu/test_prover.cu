@@ -48,6 +48,26 @@ START_TEST(sums__give_the_exact_proof)
 }
 END_TEST
 
+/* And then with the same parameters transformed, which take the place of the others. */
+START_TEST(sums__over_transformed_parameters_give_the_exact_proof)
+{
+    struct random rng = {SEED + (uint64_t)_i};
+    struct toy *t = toy_create(sizes[_i], 1 + (uint32_t)_i % 5, &rng);
+    bool streamed;
+
+    expect_proof(t, random_fr(&rng), random_fr(&rng));
+    const struct srs plain = t->srs;
+    ck_assert_uint_gt(cuda->ops->holds(cuda, &plain, &streamed), 0);
+    toy_transform(t);
+    expect_proof(t, fr_from_u64(0), fr_from_u64(0));
+    ck_assert_uint_eq(cuda->ops->holds(cuda, &plain, &streamed), 0);
+    const uint64_t allocations = device_counts().allocations;
+    expect_proof(t, random_fr(&rng), random_fr(&rng));
+    ck_assert_uint_eq(device_counts().allocations, allocations);
+    toy_destroy(t);
+}
+END_TEST
+
 /* Few launches: what compute-sanitizer gets through (CK_RUN_CASE=small). */
 START_TEST(sums__of_a_small_system)
 {
@@ -129,6 +149,53 @@ START_TEST(ntt__equals_the_cpu_backend)
 }
 END_TEST
 
+static void watch_transform(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    ck_assert_str_eq(stage, "transform");
+    *(bool *)ctx = done == total;
+}
+
+START_TEST(transform_points__equals_the_cpu_backend)
+{
+    struct random rng = {SEED};
+    const fr_t shift = random_fr(&rng), factor = random_fr(&rng);
+    std::vector<fr_t> logs((size_t)1 << _i);
+    std::vector<g1_point> points, want;
+    const uint64_t held = device_counts().device_bytes;
+    bool whole = false;
+
+    for (size_t i = 0; i < logs.size(); i++)
+        logs[i] = i % 7 == 6 ? fr_from_u64(0) : random_fr(&rng);
+    points_of(logs, points, all_workers);
+    want = points;
+    MUST(cuda->ops->transform_points(cuda, (g1_affine_t *)points.data(), (uint32_t)_i, &shift,
+                                     &factor, watch_transform, &whole, err));
+    MUST(cpu->ops->transform_points(cpu, (g1_affine_t *)want.data(), (uint32_t)_i, &shift, &factor,
+                                    nullptr, nullptr, err));
+    ck_assert_mem_eq(points.data(), want.data(), want.size() * sizeof(g1_point));
+    ck_assert(whole);
+    ck_assert_uint_eq(device_counts().device_bytes, held); /* what it took is given back */
+}
+END_TEST
+
+START_TEST(transform_points__says_what_it_lacks)
+{
+    const fr_t one = fr_from_u64(1);
+    std::vector<g1_affine_t> points((size_t)1 << 16);
+    struct errmsg err = {};
+
+    cuda->memory_limit = device_counts().device_bytes + (5u << 20);
+    ck_assert_int_eq(
+        cuda->ops->transform_points(cuda, points.data(), 16, &one, &one, nullptr, nullptr, &err),
+        -ENOMEM);
+    ck_assert_msg(strstr(err.text, " 6 MB") && strstr(err.text, " 5 are free"), "%s", err.text);
+    cuda->memory_limit = 0;
+    ck_assert_int_eq(cuda->ops->transform_points(cuda, points.data(), NTT_LOG2_MAX + 1, &one, &one,
+                                                 nullptr, nullptr, &err),
+                     -EINVAL);
+}
+END_TEST
+
 START_TEST(msm__equals_the_cpu_backend)
 {
     struct random rng = {SEED};
@@ -172,11 +239,15 @@ int main()
     MUST(backend_cpu_create(all_workers, &cpu, err));
     printf("seed %llx\n", (unsigned long long)SEED);
     tcase_add_loop_test(toys, sums__give_the_exact_proof, 0, (int)ARRAY_LEN(sizes));
+    tcase_add_loop_test(toys, sums__over_transformed_parameters_give_the_exact_proof, 0,
+                        (int)ARRAY_LEN(sizes) - 1);
     tcase_add_test(toys, sums__of_two_sets_of_parameters_by_turns);
     tcase_add_test(toys, sums__refuse_parameters_of_another_circuit);
     tcase_add_test(toys, load__tells_of_its_progress_once);
     tcase_add_test(small, sums__of_a_small_system);
     tcase_add_loop_test(primitives, ntt__equals_the_cpu_backend, 0, 17);
+    tcase_add_loop_test(primitives, transform_points__equals_the_cpu_backend, 0, 11);
+    tcase_add_test(primitives, transform_points__says_what_it_lacks);
     tcase_add_test(primitives, msm__equals_the_cpu_backend);
     for (TCase *tc : {toys, small, primitives}) {
         tcase_set_timeout(tc, 600);

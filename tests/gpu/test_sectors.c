@@ -4,8 +4,11 @@
  *
  * Then the same where device memory does not hold the parameters: of the small sizes under ever smaller limits, until a load is refused.
  *
- * usage: test_sectors [--memory GIB] [SIZE..]; those of 32 and 64 GiB need $PROOFD_SHARED with the large vectors. With --memory the
- * backend has so much of the device, the rest being taken by a ballast: the parameters, made with all of it, come from host memory.
+ * Small ones at last with their parameters transformed.
+ *
+ * usage: test_sectors [--transformed] [--memory GIB] [SIZE..]; those of 32 and 64 GiB need $PROOFD_SHARED with the large vectors. With
+ * --memory the backend has so much of the device, the rest being taken by a ballast: the parameters, made with all of it, come from host
+ * memory. With --transformed all is done with transformed parameters, which takes minutes before.
  */
 #include <check.h>
 #include <errno.h>
@@ -13,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu/transform.h"
 #include "tests/gpu/sector_test.h"
 
 #define RUNS 5
@@ -31,6 +35,7 @@ static const struct {
 #define SMALL_SECTORS 3
 static char **only;           /* sizes asked for; NULL: all */
 static uint64_t memory_limit; /* --memory; 0: none */
+static bool all_transformed;
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -196,6 +201,36 @@ static void time_several(const struct circuit *circuit, struct srs *srs, struct 
         workers_destroy(own[i]);
 }
 
+/* ---- transformed parameters ---- */
+
+/* Prints a stage's time when it ends, with all that came before it since the last one did. */
+static void tell_stage(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    double *begin = ctx;
+
+    if (done < total)
+        return;
+    printf("    %s of %llu: %.1f s\n", stage, (unsigned long long)total,
+           (now_ms() - *begin) * 1e-3);
+    fflush(stdout);
+    *begin = now_ms();
+}
+
+/* Those on the host, by the device and all threads. */
+static void become_transformed(const struct circuit *circuit, struct srs *srs)
+{
+    double begin = now_ms();
+    size_t points = 0;
+
+    cuda->workers = workers;
+    need(transform_srs(srs, circuit, cuda, tell_stage, &begin, &err));
+    cuda->workers = few_workers;
+    for (size_t i = 0; i < srs->vk.ic_len; i++)
+        points += !g1_affine_is_infinity(&srs->input_l[i]);
+    printf("    %zu of %u inputs have points\n", points, srs->vk.ic_len);
+    ck_assert_uint_gt(points, 0);
+}
+
 /* ---- less memory ---- */
 
 static int load_under_limit(const struct circuit *circuit, struct srs *srs, uint64_t limit)
@@ -212,7 +247,8 @@ static void live_with_less(const struct circuit *circuit, struct srs *srs)
 {
     double begin = now_ms();
 
-    take_home(srs);
+    if (!srs_has_points(srs))
+        take_home(srs);
     printf("    fetched to the host in %.0f ms", now_ms() - begin);
     need(backend_cuda_ballast(cuda, memory_limit + DRIVER_BYTES, &err));
     begin = now_ms();
@@ -232,7 +268,6 @@ static void expect_under_limits(const char *name, const struct circuit *circuit,
     bool streams;
     int ret;
 
-    take_home(srs);
     for (uint64_t limit = UINT64_C(16) << 30; (ret = load_under_limit(circuit, srs, limit)) == 0;
          limit = limit / 5 * 3) {
         const uint64_t allocations = backend_cuda_allocations();
@@ -286,6 +321,11 @@ START_TEST(sectors__equal_the_vectors)
     printf(", parameters made in %.0f ms\n", now_ms() - begin);
     fflush(stdout);
     expect_key(srs);
+    if (all_transformed) {
+        take_home(srs);
+        become_transformed(circuit, srs);
+        need(groth16_prepare_compact(cuda, srs, circuit, NULL, NULL, &err));
+    }
     if (memory_limit)
         live_with_less(circuit, srs);
     for (int k = 0; k < 2; k++) {
@@ -307,7 +347,7 @@ START_TEST(sectors__equal_the_vectors)
             time_overlapping(srs, w);
         }
         ck_assert_uint_eq(backend_cuda_allocations(), allocations);
-        if (k == 0 && !memory_limit)
+        if (k == 0 && !memory_limit && !all_transformed)
             time_several(circuit, srs, w);
         if (k == 0 && !memory_limit && _i < SMALL_SECTORS)
             limited = c1;
@@ -316,7 +356,13 @@ START_TEST(sectors__equal_the_vectors)
     }
     if (limited) {
         need(compact_make(w[0], limited, 0, workers, &err));
+        if (!srs_has_points(srs))
+            take_home(srs);
         expect_under_limits(sectors[_i].names[0], circuit, srs, w[0]);
+        if (!srs->transformed) {
+            become_transformed(circuit, srs);
+            expect_under_limits(sectors[_i].names[0], circuit, srs, w[0]);
+        }
         c1_destroy(limited);
     }
     for (int k = 0; k < 2; k++) {
@@ -334,6 +380,11 @@ int main(int argc, char **argv)
     Suite *s = suite_create("sectors on a GPU");
     TCase *tc = tcase_create("sectors");
 
+    if (argc > 1 && strcmp(argv[1], "--transformed") == 0) {
+        all_transformed = true;
+        argc--;
+        argv++;
+    }
     if (argc > 2 && strcmp(argv[1], "--memory") == 0) {
         memory_limit = strtoull(argv[2], NULL, 10) << 30;
         argc -= 2;

@@ -162,16 +162,23 @@ static void add_lc(fr_t *polynomials, const struct toy_lc *lc, const fr_t *lagra
     }
 }
 
+/* By squaring the 2^32-th root of the specification. */
+static fr_t root(uint32_t log2_len)
+{
+    fr_t omega = {{0xb9b58d8c5f0e466a, 0x5b1b4c801819d7ec, 0x0af53ae352a31e64, 0x5bf3adda19e9b27b}};
+
+    for (uint32_t i = log2_len; i < 32; i++)
+        fr_sqr(&omega, &omega);
+    return omega;
+}
+
 /* L_i(tau) = (tau^m - 1)/m * omega^i / (tau - omega^i) */
 static void make_polynomials(struct toy *t)
 {
     struct toy_rows *rows = t->rows;
     fr_t m = fr_from_u64((uint64_t)1 << t->w.log2_domain), z = vanishing(t), x = fr_from_u64(1);
-    /* omega by squaring the 2^32-th root of the specification */
-    fr_t omega = {{0xb9b58d8c5f0e466a, 0x5b1b4c801819d7ec, 0x0af53ae352a31e64, 0x5bf3adda19e9b27b}};
+    fr_t omega = root(t->w.log2_domain);
 
-    for (uint32_t i = t->w.log2_domain; i < 32; i++)
-        fr_sqr(&omega, &omega);
     fr_inverse(&m, &m);
     fr_mul(&z, &z, &m);
     rows->u = calloc(rows->vars, sizeof(fr_t));
@@ -279,6 +286,77 @@ struct toy *toy_create(size_t rows, uint32_t inputs, struct random *rng)
     return t;
 }
 
+/* H'_j or H''_j with x = shift w^-j: factor * sum_k x^k (logarithm of H_k), the last H being infinity. */
+static fr_t transformed_h(const struct toy *t, const fr_t *x, const fr_t *factor)
+{
+    fr_t sum = {0}, z = vanishing(t), tau_x, delta;
+
+    fr_mul(&tau_x, &t->tau, x);
+    for (size_t k = 0; k < ((size_t)1 << t->w.log2_domain) - 1; k++) { /* by Horner */
+        fr_t one = fr_from_u64(1);
+        fr_mul(&sum, &sum, &tau_x);
+        fr_add(&sum, &sum, &one);
+    }
+    fr_inverse(&delta, &t->delta);
+    fr_mul(&sum, &sum, &z);
+    fr_mul(&sum, &sum, &delta);
+    fr_mul(&sum, &sum, factor);
+    return sum;
+}
+
+/* 1 / (m z) */
+static fr_t transform_factor(const struct toy *t)
+{
+    const uint64_t m = (uint64_t)1 << t->w.log2_domain;
+    fr_t g = fr_from_u64(7), z = power(&g, m), one = fr_from_u64(1), len = fr_from_u64(m);
+
+    fr_sub(&z, &z, &one);
+    fr_mul(&z, &z, &len);
+    fr_inverse(&z, &z);
+    return z;
+}
+
+static void take_rows_from_variables(struct toy *t, const fr_t *w_inverse, const fr_t *factor)
+{
+    const struct toy_rows *rows = t->rows;
+    fr_t *folded = calloc(rows->vars, sizeof(*folded)), x = fr_from_u64(1);
+
+    for (size_t j = 0; j < rows->len; j++) {
+        const fr_t h = transformed_h(t, &x, factor);
+        add_lc(folded, &rows->c[j], &h);
+        fr_mul(&x, &x, w_inverse);
+    }
+    for (uint32_t i = 0; i < rows->vars; i++) {
+        fr_t k = {0};
+        if (i >= t->w.n_inputs)
+            k = linear_part(t, i, &t->delta);
+        fr_sub(&k, &k, &folded[i]);
+        if (i < t->w.n_inputs)
+            t->srs.input_l[i] = g1_of(&k);
+        else
+            t->srs.l[i - t->w.n_inputs] = g1_of(&k);
+    }
+    free(folded);
+}
+
+void toy_transform(struct toy *t)
+{
+    const fr_t factor = transform_factor(t);
+    fr_t x = fr_from_u64(7), w_inverse = root(t->w.log2_domain);
+
+    fr_inverse(&w_inverse, &w_inverse);
+    t->srs.input_l = calloc(t->w.n_inputs, sizeof(*t->srs.input_l));
+    take_rows_from_variables(t, &w_inverse, &factor);
+    fr_inverse(&x, &x);
+    t->srs.h_len = (size_t)1 << t->w.log2_domain;
+    for (size_t j = 0; j < t->srs.h_len; j++) {
+        const fr_t k = transformed_h(t, &x, &factor);
+        t->srs.h[j] = g1_of(&k);
+        fr_mul(&x, &x, &w_inverse);
+    }
+    t->srs.transformed = true;
+}
+
 void toy_destroy(struct toy *t)
 {
     struct toy_rows *rows = t->rows;
@@ -289,6 +367,7 @@ void toy_destroy(struct toy *t)
     free(t->srs.a);
     free(t->srs.b_g1);
     free(t->srs.b_g2);
+    free(t->srs.input_l);
     free(t->w.a);
     free(t->w.b);
     free(t->w.a_aux_density);

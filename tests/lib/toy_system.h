@@ -24,6 +24,9 @@ void toy_destroy(struct toy *t);
 /* The rows' values in w.a and w.b. */
 void toy_fill_rows(struct toy *t);
 
+/* Makes the parameters transformed ones (gpu/transform.h), from the secrets. */
+void toy_transform(struct toy *t);
+
 /* The proof that a right prover makes. */
 void toy_expected(const struct toy *t, const fr_t *r, const fr_t *s, struct proof *out);
 

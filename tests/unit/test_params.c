@@ -18,6 +18,7 @@ static struct {
     uint64_t file_bytes;
     unsigned opens, closes, out_of_memory; /* out_of_memory: opens that fail for it */
     int fails;
+    bool transformed;
     unsigned makes;
 } machine;
 
@@ -53,6 +54,7 @@ static int open_params(const struct sector_size *size, const struct srs_options 
     *out = calloc(1, sizeof(**out));
     (*out)->size = size;
     (*out)->trust = SRS_CHECKED;
+    (*out)->transformed = machine.transformed;
     machine.taken += machine.file_bytes;
     return 0;
 }
@@ -252,6 +254,21 @@ START_TEST(params_evict__gives_up_one)
 }
 END_TEST
 
+START_TEST(params_look__says_which_are_transformed)
+{
+    struct params_look look;
+
+    must_get("2KiB");
+    machine.transformed = true;
+    must_get("4KiB");
+    holds("2KiB (checked), 4KiB (checked, transformed)");
+    params_look(params, size_of("2KiB"), &look);
+    ck_assert(!look.transformed);
+    params_look(params, size_of("4KiB"), &look);
+    ck_assert(look.transformed);
+}
+END_TEST
+
 START_TEST(params_get__what_partitions_wait_with_goes_last)
 {
     have_room_for(2);
@@ -336,6 +353,7 @@ int main(void)
     tcase_add_test(tc, params_get__what_can_never_fit_gives_up_nothing);
     tcase_add_test(tc, params_get__a_failure_leaves_the_rest_as_it_is);
     tcase_add_test(tc, params_evict__gives_up_one);
+    tcase_add_test(tc, params_look__says_which_are_transformed);
     tcase_add_test(tc, params_get__what_partitions_wait_with_goes_last);
     tcase_add_test(tc, params_touch__counts_as_use);
     tcase_add_test(tc, params_get__progress_begins_at_nothing_and_only_grows);

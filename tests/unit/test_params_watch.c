@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "gpu/setup.h"
+#include "gpu/transformed.h"
 #include "gpu/trusted.h"
 #include "tests/lib/files.h"
 #include "tests/lib/suite.h"
@@ -137,6 +138,34 @@ START_TEST(params_watch__follows_a_file_that_comes_changes_and_goes)
     ck_assert_uint_eq(params_watch_stamp(watch, size), before);
     ck_assert_int_eq(mkdir(params, 0700), 0);
     says(-EBADMSG, "not a regular file");
+}
+END_TEST
+
+/* The notes say which are good (test_transformed); here: they are looked for, and their coming and going is seen. */
+START_TEST(params_watch__sees_transformed_points)
+{
+    struct srs_look seen;
+    struct errmsg err = {""};
+    char path[4096];
+
+    make_params();
+    ck_assert_int_eq(transformed_path(params, path), 0);
+    ck_assert_int_eq(look(&seen, &err), 0);
+    ck_assert(!seen.transformed);
+    ck_assert_str_eq(seen.not_transformed.text, "");
+    uint64_t before = params_watch_stamp(watch, size);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    ck_assert_uint_ne(params_watch_stamp(watch, size), before);
+    ck_assert_int_eq(look(&seen, &err), 0);
+    ck_assert(!seen.transformed);
+    ck_assert_ptr_nonnull(
+        strstr(seen.not_transformed.text, ".transformed: the parameters are to be checked first"));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_uint_eq(params_watch_stamp(watch, size), before);
+    ck_assert_int_eq(look(&seen, &err), 0);
+    ck_assert_str_eq(seen.not_transformed.text, "");
 }
 END_TEST
 
@@ -271,6 +300,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, params_watch__follows_a_file_that_comes_changes_and_goes);
+    tcase_add_test(tc, params_watch__sees_transformed_points);
     tcase_add_test(tc, params_watch__what_devices_make);
     tcase_add_test(tc, params_watch__says_what_is_wrong_with_the_head);
     tcase_add_test(tc, params_watch__nothing_is_believed_that_nobody_checked);
