@@ -178,7 +178,7 @@ static void on_job_changed(void *ctx, const struct job_info *info, enum job_stat
     device_job_changed(atomic_load(&sv->device), info, was, gone);
 }
 
-static void on_engine_event(void *ctx, const char *text)
+static void on_event(void *ctx, const char *text)
 {
     struct service *sv = ctx;
     struct fs *fs = atomic_load(&sv->fs);
@@ -412,6 +412,7 @@ static struct jobs_options jobs_options(struct service *sv)
         .admit = admit,
         .params = say_params,
         .changed = on_job_changed,
+        .said = on_event,
         .ctx = sv,
     };
 }
@@ -435,7 +436,7 @@ static int make_sched(struct service *sv, struct errmsg *err)
         .strikes = (uint32_t)sv->config.tries,
         .silence_ms = (uint32_t)sv->config.silence_s * 1000,
         .params_stamp = stamp_params,
-        .event = on_engine_event,
+        .event = on_event,
         .proved = on_proved,
         .lost = on_spawner_lost,
         .ctx = sv,

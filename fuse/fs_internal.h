@@ -44,6 +44,7 @@ struct fs {
     struct statvfs space;   /* of the store's disk, as it was a second ago */
     int space_error;        /* why it is not known, or 0 */
     bool space_asked;
+    bool catching_up; /* a task for that waits */
     bool silent; /* nobody is to be told of anything any more */
     unsigned telling;
     pthread_cond_t told;
