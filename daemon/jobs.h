@@ -119,7 +119,7 @@ int jobs_sync(struct jobs *jobs);
 /* Identity stays. From a temporary to a final name: submits, by what upload_judge has found: this call
  * reads no document. -EBADMSG, -EFBIG, ... as upload_judge would have said under a final name, and
  * -EOPNOTSUPP for its -EINVAL, which rename(2) has another meaning for; the file keeps its old name
- * then, and its error says why. -EBUSY: it is being written and was not judged since; -EAGAIN: it was
+ * then, and its error and that of the new name say why. -EBUSY: it is being written and was not judged since; -EAGAIN: it was
  * closed without being judged (its writer was killed, or memory was short), which upload_open_to_judge
  * and upload_judge make up for. A target that has ended is replaced; one that has not: -EBUSY. -EPERM
  * for a reserved name. */

@@ -462,7 +462,7 @@ int jobs_rename_at_once(struct jobs *jobs, uint64_t id, const char *name)
     if (kind == MOVE_PLAIN)
         ret = rename_behind(jobs, job, &names, &b, &loser);
     else if (kind == MOVE_SUBMITS)
-        ret = submission_refused(jobs, job);
+        ret = submission_refused(jobs, job, name);
     else
         ret = kind;
     pthread_mutex_unlock(&jobs->lock);

@@ -322,8 +322,8 @@ int accept_renamed(struct jobs *jobs, struct job *job, const char *name);
 void enqueue(struct jobs *jobs, struct job *job);
 /* The same for one of which nobody has looked at the decoded form. */
 void enqueue_found(struct jobs *jobs, struct job *job);
-/* With lock: why a file of a temporary name may not have a final one, or 0. Its error says so. */
-int submission_refused(struct jobs *jobs, struct job *job);
+/* With lock: why a file of a temporary name may not have this final one, or 0. The errors of both names say so. */
+int submission_refused(struct jobs *jobs, struct job *job, const char *name);
 void start_accepted(struct jobs *jobs);
 
 /* ---- partitions.c: with disk, without lock ---- */

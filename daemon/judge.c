@@ -406,19 +406,48 @@ static int renamed_verdict(struct job *job)
     return job->refused == -EINVAL ? -EOPNOTSUPP : job->refused;
 }
 
-int submission_refused(struct jobs *jobs, struct job *job)
+/* With lock: as a refused upload of this name leaves it. Without a number or memory only the file that was to have the name says why. */
+static void leave_error(struct jobs *jobs, const struct job *job, const char *name)
+{
+    struct job *old = table_find(jobs, name), *rejected;
+    uint64_t id;
+
+    if (old && job_state_has_ended((enum job_state)old->state)) {
+        job_set_error(old, job->error);
+        tell(jobs, old);
+        return;
+    }
+    if ((old && old->state != JOB_REJECTED) || jobs->totals.by_state[JOB_REJECTED] >= 2 * REJECTED_MAX ||
+        store_quick_id(jobs->store, &id) < 0)
+        return;
+    rejected = table_add(jobs, id, name);
+    if (!rejected)
+        return;
+    if (old)
+        table_drop(jobs, old);
+    rejected->uid = job->uid;
+    rejected->gid = job->gid;
+    rejected->mode = job->mode;
+    rejected->created_ns = now_ns();
+    table_name(jobs, rejected, NULL);
+    mark_rejected(jobs, rejected, job->error);
+}
+
+int submission_refused(struct jobs *jobs, struct job *job, const char *name)
 {
     int ret = renamed_verdict(job);
 
-    if (ret < 0)
-        tell(jobs, job);
+    if (ret == 0 || ret == -EBUSY || ret == -EAGAIN) /* the last two: nothing is known yet */
+        return ret;
+    leave_error(jobs, job, name);
+    tell(jobs, job);
     return ret;
 }
 
 int accept_renamed(struct jobs *jobs, struct job *job, const char *name)
 {
     pthread_mutex_lock(&jobs->lock);
-    int ret = job->gone ? -ENOENT : submission_refused(jobs, job);
+    int ret = job->gone ? -ENOENT : submission_refused(jobs, job, name);
     pthread_mutex_unlock(&jobs->lock);
     if (ret == 0)
         ret = accept_as(jobs, job, name);
