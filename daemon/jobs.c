@@ -937,6 +937,8 @@ static void follow_clock(struct jobs *jobs)
 void jobs_tick(struct jobs *jobs)
 {
     follow_clock(jobs);
+    store_look_at_disk(jobs->store);
+    store_reserve_ids(jobs->store); /* so that whoever makes files and renames jobs need not wait for numbers */
     forget_stray_records(jobs);
     pthread_mutex_lock(&jobs->disk);
     start_accepted(jobs);

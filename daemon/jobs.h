@@ -63,7 +63,7 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_options *opt);
  * is accepted as ever. */
 void jobs_refuse_new(struct jobs *jobs);
 
-/* To be called now and then (once a second is plenty; jobs_take_partition does it as well): forgets
+/* To be called now and then (once a second is plenty), by who may wait for the disk: forgets
  * jobs that are too old or too many, tries again what the disk refused. */
 void jobs_tick(struct jobs *jobs);
 

@@ -180,7 +180,6 @@ struct jobs {
     bool held[SIZES_MAX]; /* of sector_sizes */
     struct job *tell_first, *tell_last;
     bool telling;
-    int64_t next_tick_ns;
     int64_t clock_offset_ns; /* of CLOCK_REALTIME to CLOCK_BOOTTIME, when it was looked at last */
     uint64_t *debris; /* ids of directories that are still to be removed */
     size_t debris_len, debris_room;

@@ -43,7 +43,6 @@
 #define ENGINE_ARGS_MAX 28
 #define TRUSTED_NAME "params-trusted" /* in the store */
 #define MADE_NAME "params-insecure"   /* likewise */
-#define TICK_MS 5000 /* the table's housekeeping */
 #define DRAIN_LOOK_MS 50
 #define STOP_MORE_S 30 /* that a stop may take besides */
 
@@ -635,6 +634,8 @@ static int build_parts(struct service *sv, struct errmsg *err)
         ret = params_watch_create(sv->config.params, sv->trusted[0] ? sv->trusted : NULL,
                                   sv->made[0] ? sv->made : NULL, &sv->params);
     if (ret == 0)
+        ret = params_watch_start(sv->params);
+    if (ret == 0)
         ret = open_jobs(sv, err);
     if (ret == 0)
         ret = make_sched(sv, err);
@@ -756,11 +757,10 @@ static enum exit_status run(struct service *sv)
                            {fs_ended_fd(atomic_load(&sv->fs)), POLLIN, 0},
                            {sv->lost_fd, POLLIN, 0}};
     uint32_t watchdog = notify_watchdog_ms();
-    int tick_ms = watchdog && watchdog < TICK_MS ? (int)watchdog : TICK_MS;
+    int wait_ms = watchdog ? (int)watchdog : -1;
 
     for (;;) {
-        int n = poll(fds, ARRAY_LEN(fds), tick_ms);
-        jobs_tick(sv->jobs);
+        int n = poll(fds, ARRAY_LEN(fds), wait_ms);
         if (watchdog)
             notify_send("WATCHDOG=1");
         if (n <= 0)

@@ -23,7 +23,6 @@
 
 #define LOG_MODULE LOG_JOBS
 
-#define TICK_NS 1000000000
 #define SYNCERS 16 /* threads that wait for the disk: it makes few syncs of many at the same time */
 
 /* For the queue's order: of a clock that nobody sets. */
@@ -766,20 +765,6 @@ static void give_up(struct jobs *jobs, const struct partition_work *work, bool s
     jobs_partition_failed(jobs, work->job, work->partition, code, text);
 }
 
-static void tick_if_due(struct jobs *jobs)
-{
-    int64_t now = now_ns();
-
-    pthread_mutex_lock(&jobs->lock);
-    /* A clock that was set back must not stop the ticks. */
-    bool due = now >= jobs->next_tick_ns || jobs->next_tick_ns - now > TICK_NS;
-    if (due)
-        jobs->next_tick_ns = now + TICK_NS;
-    pthread_mutex_unlock(&jobs->lock);
-    if (due)
-        jobs_tick(jobs);
-}
-
 /* With lock. `home` gets a reference. */
 static struct job *take_next(struct jobs *jobs, int node, uint32_t refused,
                              struct partition_work *work, bool *checked)
@@ -829,7 +814,6 @@ int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
     struct partition_work work = {.c1_fd = -1};
     bool checked = false;
 
-    tick_if_due(jobs);
     pthread_mutex_lock(&jobs->lock);
     struct job *home = take_next(jobs, node, refused, &work, &checked);
     pthread_mutex_unlock(&jobs->lock);

@@ -175,6 +175,23 @@ static void catch_up_soon(struct fs *fs)
     slow_push(s);
 }
 
+static void serve_tick(const struct slow *s)
+{
+    jobs_tick(s->fs->jobs);
+    pthread_mutex_lock(&s->fs->lock);
+    s->fs->ticking = false;
+    pthread_mutex_unlock(&s->fs->lock);
+}
+
+void fs_tick_soon(struct fs *fs)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct slow *s = fs->ticking ? NULL : slow_new(fs, NULL, 0, serve_tick);
+    fs->ticking = fs->ticking || s;
+    pthread_mutex_unlock(&fs->lock);
+    slow_push(s);
+}
+
 /* ---- names and attributes ---- */
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)

@@ -10,11 +10,13 @@ cc -shared -fPIC -x c -o "$work/slow.so" - -ldl <<'C'
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -47,6 +49,34 @@ ssize_t pread64(int fd, void *buf, size_t len, off_t at) { use(fd); return sysca
 int ftruncate(int fd, off_t len) { use(fd); return (int)syscall(SYS_ftruncate, fd, len); }
 int ftruncate64(int fd, off_t len) { use(fd); return (int)syscall(SYS_ftruncate, fd, len); }
 int mkdirat(int dir, const char *name, mode_t mode) { use(dir); return (int)syscall(SYS_mkdirat, dir, name, mode); }
+/* Looks at files by their paths: the parameters'. */
+static void use_path(const char *path)
+{
+    const char *dir = getenv("SLOW_PARAMS");
+
+    if (path && strncmp(path, dir, strlen(dir)) == 0)
+        hang();
+}
+
+int access(const char *path, int mode)
+{
+    if (strncmp(path, getenv("SLOW"), strlen(getenv("SLOW"))) != 0)
+        use_path(path);
+    return (int)syscall(SYS_access, path, mode);
+}
+
+int stat(const char *path, struct stat *out)
+{
+    use_path(path);
+    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, out, 0);
+}
+
+int stat64(const char *path, struct stat64 *out)
+{
+    use_path(path);
+    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, out, 0);
+}
+
 /* Removals and renames, and nothing else. */
 static int fails(void)
 {
@@ -106,7 +136,8 @@ int statvfs64(const char *path, struct statvfs64 *out)
     return real(path, out);
 }
 C
-export SLOW=$work/is-slow SLOW_STORE=$store
+export SLOW=$work/is-slow SLOW_STORE=$store SLOW_PARAMS=$params
+echo rubbish >"$params/$(basename "$root"/tests/vectors/vk/*032d3138*.vk .vk).params" # something to look at
 printf '#!/bin/sh\nLD_PRELOAD=%s exec "%s" "$@"\n' "$work/slow.so" "$proofd" >"$work/proofd"
 chmod +x "$work/proofd"
 proofd=$work/proofd
@@ -159,9 +190,16 @@ quickly() { # WHAT COMMAND...
 }
 sync_jobs() { python3 -c 'import os, sys; os.fsync(os.open(sys.argv[1], os.O_RDONLY))' "$jobs"; }
 sleep_and_see() { sleep 0.3 && kill -0 "$1"; }
+beats_are() { [ "$(grep -c WATCHDOG=1 "$work/notified")" -ge "$1" ]; }
 absent() { [ ! -e "$1" ]; }
 
+# A service manager that hears something every second, or it would kill the service.
+"$build/tests/system/notify_listen" "$work/notify" STOPPING=1 >"$work/notified" &
+listener=$!
+expect "the listener is there" wait_for 10 test -S "$work/notify"
+export NOTIFY_SOCKET=$work/notify WATCHDOG_USEC=1000000
 start --nodes all --simulate "$work/sim"
+same "the parameters are seen" "$(grep -c 'cannot be used' "$mnt/status")" 1
 doc 1 >"$jobs/kept"
 expect "kept is done" ends kept done
 for i in 3 4 5 6 7; do doc "$i" >"$jobs/ended$i"; done
@@ -172,6 +210,8 @@ quickly "rm of a job" rm "$jobs/ended3"
 quickly "mv of a job" mv "$jobs/ended4" "$jobs/moved4"
 quickly "mv of a job over another" mv "$jobs/ended5" "$jobs/ended6"
 look "rm and mv hang on the disk"
+beats=$(grep -c WATCHDOG=1 "$work/notified")
+expect "the watchdog hears of the service while its disk hangs" wait_for 8 beats_are $((beats + 3))
 same "what was removed and renamed is so" "$(cd "$jobs" && ls | grep -E '^(ended|moved)[0-9]$' | tr '\n' ' ')" "ended6 ended7 moved4 "
 quickly "mv while others hang" mv "$jobs/ended7" "$jobs/moved7"
 # More than there are threads of any kind: files that are written, read and synced, and names that come and go.
