@@ -256,7 +256,7 @@ void table_drop(struct jobs *jobs, struct job *job)
 }
 
 /* Without memory for a note the next start of the service removes it. */
-static void note_debris(struct jobs *jobs, uint64_t id)
+void note_debris(struct jobs *jobs, uint64_t id)
 {
     pthread_mutex_lock(&jobs->lock);
     if (jobs->debris_len == jobs->debris_room) {
@@ -279,7 +279,7 @@ void forget_on_disk(struct jobs *jobs, uint64_t id)
         note_debris(jobs, id);
 }
 
-static void forget_debris(struct jobs *jobs)
+void forget_debris(struct jobs *jobs)
 {
     pthread_mutex_lock(&jobs->lock);
     size_t left = jobs->debris_len; /* each once; what fails again is noted again */
@@ -327,6 +327,36 @@ static bool tell_next(struct jobs *jobs, struct job_info *info, enum job_state *
     return true;
 }
 
+void say(struct jobs *jobs, char *text)
+{
+    struct saying *s = jobs->opt.said ? calloc(1, sizeof(*s)) : NULL;
+
+    if (!s) {
+        free(text);
+        return;
+    }
+    s->text = text;
+    pthread_mutex_lock(&jobs->lock);
+    struct saying **last = &jobs->sayings;
+    while (*last)
+        last = &(*last)->next;
+    *last = s;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+/* With lock, which is let go meanwhile. */
+static void say_next(struct jobs *jobs)
+{
+    struct saying *s = jobs->sayings;
+
+    jobs->sayings = s->next;
+    pthread_mutex_unlock(&jobs->lock);
+    jobs->opt.said(jobs->opt.ctx, s->text);
+    free(s->text);
+    free(s);
+    pthread_mutex_lock(&jobs->lock);
+}
+
 void tell_all(struct jobs *jobs)
 {
     struct job_info info;
@@ -344,6 +374,8 @@ void tell_all(struct jobs *jobs)
         jobs->opt.changed(jobs->opt.ctx, &info, was, gone);
         pthread_mutex_lock(&jobs->lock);
     }
+    while (jobs->sayings)
+        say_next(jobs);
     jobs->telling = false;
     pthread_mutex_unlock(&jobs->lock);
 }
@@ -407,22 +439,70 @@ static bool recover_name(struct jobs *jobs, const struct job_record *r)
     return true;
 }
 
-static int recover_job(struct jobs *jobs, const struct job_record *r)
+/* A job as its record has it. NULL: no memory. With lock, once there is somebody else. */
+static struct job *table_recover(struct jobs *jobs, const struct job_record *r, uint64_t disk_bytes)
 {
-    if (!recover_name(jobs, r))
-        return 0;
     struct job *job = table_add(jobs, r->id, r->name);
+
     if (!job)
-        return -ENOMEM;
+        return NULL;
     recover_fields(job, r);
     if (r->state != JOB_QUEUED) {
         job_set_state(jobs, job, JOB_QUEUED);
         job_set_state(jobs, job, r->state);
     }
-    job->disk_bytes = bytes_on_disk(jobs, r->id);
-    jobs->totals.store_bytes += job->disk_bytes;
+    job->disk_bytes = disk_bytes;
+    jobs->totals.store_bytes += disk_bytes;
     table_name(jobs, job, NULL);
-    return 0;
+    return job;
+}
+
+static int recover_job(struct jobs *jobs, const struct job_record *r)
+{
+    if (!recover_name(jobs, r))
+        return 0;
+    return table_recover(jobs, r, bytes_on_disk(jobs, r->id)) ? 0 : -ENOMEM;
+}
+
+static uint32_t text_bytes(struct jobs *jobs, uint64_t id, enum store_file file)
+{
+    uint8_t *text = NULL;
+    size_t len = 0;
+
+    if (store_get(jobs->store, id, file, &text, &len) < 0)
+        return 0;
+    free(text);
+    return (uint32_t)len;
+}
+
+int bring_back(struct jobs *jobs, uint64_t id)
+{
+    struct job_record r;
+    struct job *job = NULL;
+    int ret = store_record_get(jobs->store, id, &r);
+
+    if (ret < 0)
+        return ret;
+    uint64_t bytes = bytes_on_disk(jobs, id);
+    uint32_t report = text_bytes(jobs, id, STORE_REPORT), error = text_bytes(jobs, id, STORE_ERROR);
+    pthread_mutex_lock(&jobs->lock);
+    if (table_get(jobs, id)) /* engines have something of it */
+        ret = -EBUSY;
+    else if (table_find(jobs, r.name) || is_being_given(jobs, r.name))
+        ret = -EEXIST;
+    else if (!(job = table_recover(jobs, &r, bytes)))
+        ret = -ENOMEM;
+    if (job) {
+        jobs->totals.done_ever -= job->state == JOB_DONE; /* what was found, not what happened */
+        jobs->totals.failed_ever -= job->state == JOB_FAILED;
+        job->report_bytes = report;
+        job->error_bytes = error;
+        tell(jobs, job);
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    if (job && r.state == JOB_QUEUED)
+        enqueue_found(jobs, job);
+    return ret;
 }
 
 static void recover_each(void *ctx, const struct job_record *r)
@@ -476,6 +556,7 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
     pthread_cond_init(&jobs->closed, NULL);
     jobs->opt = *opt;
     jobs->opt.changed = NULL; /* nobody is told of what is found: jobs_list shows it */
+    jobs->opt.said = NULL;
     ret = users_create(&jobs->users);
     if (ret == 0)
         ret = order_create(opt->aging_ms, &jobs->order);
@@ -492,6 +573,7 @@ int jobs_open(const struct jobs_options *opt, struct jobs **out, struct errmsg *
     }
     store_reserve_ids(jobs->store); /* where the disk refuses, who wants one hears of it */
     jobs->opt.changed = opt->changed;
+    jobs->opt.said = opt->said;
     jobs->totals.done_ever = jobs->totals.failed_ever = 0; /* what was found, not what happened */
     *out = jobs;
     jobs = NULL; /* now the caller's */
@@ -505,6 +587,10 @@ void jobs_close(struct jobs *jobs)
     if (!jobs)
         return;
     jobs->opt.changed = NULL;
+    jobs->opt.said = NULL;
+    if (jobs->behind || jobs->late)
+        behind_retry(jobs);
+    behind_free_all(jobs);
     runs_free(jobs);
     order_destroy(jobs->order);
     workers_destroy(jobs->syncers);
@@ -606,16 +692,14 @@ ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, ui
 
 /* ---- removal ---- */
 
-/* The entry of a job that a user may still change, or NULL. */
-static struct job *live_job(struct jobs *jobs, uint64_t id)
+struct job *live_job(struct jobs *jobs, uint64_t id)
 {
     struct job *job = table_get(jobs, id);
 
     return job && !job->gone ? job : NULL;
 }
 
-/* With disk: is the job's record still there? */
-static bool has_record(struct jobs *jobs, uint64_t id)
+bool has_record(struct jobs *jobs, uint64_t id)
 {
     struct job_record r;
 
@@ -683,7 +767,7 @@ int jobs_remove(struct jobs *jobs, uint64_t id)
     return remove_by_id(jobs, id, NULL);
 }
 
-/* ---- what needs no disk ---- */
+/* ---- names that are being given ---- */
 
 void give_begin(struct jobs *jobs, const struct job *job, const char *name)
 {
@@ -697,35 +781,9 @@ void give_end(struct jobs *jobs)
     pthread_mutex_unlock(&jobs->lock);
 }
 
-static bool is_being_given(const struct jobs *jobs, const char *name)
+bool is_being_given(const struct jobs *jobs, const char *name)
 {
-    return jobs->giving.name && strcmp(jobs->giving.name, name) == 0;
-}
-
-/* With lock: no record names it, and nobody is about to make or unmake one. So `lock` is enough to change it. */
-static bool has_no_record(const struct jobs *jobs, const struct job *job)
-{
-    return !job->accepted && !job->stray_record && jobs->giving.job != job;
-}
-
-int jobs_remove_at_once(struct jobs *jobs, uint64_t id)
-{
-    pthread_mutex_lock(&jobs->lock);
-    struct job *job = live_job(jobs, id);
-    int ret = !job ? -ENOENT : has_no_record(jobs, job) ? 0 : -EINPROGRESS;
-    if (ret == 0)
-        drop_removed(jobs, job);
-    pthread_mutex_unlock(&jobs->lock);
-    if (ret < 0)
-        return ret;
-    note_debris(jobs, id);
-    tell_all(jobs);
-    return 0;
-}
-
-void jobs_clear_up(struct jobs *jobs)
-{
-    forget_debris(jobs);
+    return jobs->giving.name && !jobs->giving.job->gone && strcmp(jobs->giving.name, name) == 0;
 }
 
 /* ---- ageing ---- */
@@ -879,6 +937,8 @@ static void follow_clock(struct jobs *jobs)
 void jobs_tick(struct jobs *jobs)
 {
     follow_clock(jobs);
+    store_look_at_disk(jobs->store);
+    store_reserve_ids(jobs->store); /* so that whoever makes files and renames jobs need not wait for numbers */
     forget_stray_records(jobs);
     pthread_mutex_lock(&jobs->disk);
     start_accepted(jobs);
@@ -887,7 +947,7 @@ void jobs_tick(struct jobs *jobs)
     results_retry(jobs);
     forget_old(jobs);
     forget_unsubmitted(jobs);
-    forget_debris(jobs);
+    behind_retry(jobs);
     tell_all(jobs);
 }
 
@@ -1084,8 +1144,7 @@ bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *nam
     return job_state_is_final((enum job_state)target->state);
 }
 
-static int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const char *name,
-                         bool *changed)
+int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const char *name, bool *changed)
 {
     struct job_record old, r;
     int ret = store_record_get(jobs->store, id, &old);
@@ -1093,32 +1152,29 @@ static int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const c
     *changed = false;
     if (ret < 0)
         return ret;
+    *changed = old.named > named; /* what came later is there already */
+    if (*changed)
+        return 0;
     r = old;
     copy_name(r.name, name);
     r.named = named;
     return replace_record(jobs, &old, &r, changed);
 }
 
-/* New names, made before anything is changed for good: of a job, and of the upload over it. */
-struct new_names {
-    char *job, *writer;
-};
-
-static int new_names_make(struct new_names *names, const char *name)
+int new_names_make(struct new_names *names, const char *name)
 {
     names->job = strdup(name);
     names->writer = strdup(name);
     return names->job && names->writer ? 0 : -ENOMEM;
 }
 
-static void new_names_fini(struct new_names *names)
+void new_names_fini(struct new_names *names)
 {
     free(names->job);
     free(names->writer);
 }
 
-/* With lock. Returns the id of the job that lost this name, or 0. An upload over `job` follows it. */
-static uint64_t rename_entry(struct jobs *jobs, struct job *job, struct new_names *names)
+uint64_t rename_entry(struct jobs *jobs, struct job *job, struct new_names *names)
 {
     struct job *target = table_find(jobs, names->job), *writer = job->overwriter;
     uint64_t loser = target && target != job ? target->id : 0;
@@ -1152,7 +1208,7 @@ static int rename_plain(struct jobs *jobs, struct job *job, const char *name)
     if (!changed || !names.job || !names.writer)
         goto out;
     pthread_mutex_lock(&jobs->lock);
-    loser = rename_entry(jobs, job, &names);
+    loser = job->gone ? 0 : rename_entry(jobs, job, &names);
     job->named = named;
     pthread_mutex_unlock(&jobs->lock);
     if (loser)
@@ -1169,10 +1225,7 @@ static bool move_submits(const struct job *job, const char *name)
            !job_name_is_temporary(name);
 }
 
-enum move { MOVE_NOTHING, MOVE_PLAIN, MOVE_SUBMITS };
-
-/* With disk and lock: what kind of move it is, or a negative errno. */
-static int move_kind(struct jobs *jobs, struct job *job, const char *name)
+int move_kind(struct jobs *jobs, struct job *job, const char *name)
 {
     if (!job || is_rejected(job) || !job->named_in_table)
         return -ENOENT;
@@ -1183,13 +1236,22 @@ static int move_kind(struct jobs *jobs, struct job *job, const char *name)
     return move_submits(job, name) ? MOVE_SUBMITS : MOVE_PLAIN;
 }
 
-int jobs_rename(struct jobs *jobs, uint64_t id, const char *name)
+/* rename(2)'s EINVAL is about a directory into itself, and mv says that. */
+int check_new_name(const char *name)
 {
     int ret = check_name(name);
 
-    if (ret < 0) /* rename(2)'s EINVAL is about a directory into itself, and mv says that */
-        return ret == -EINVAL ? -EPERM : ret;
+    return ret == -EINVAL ? -EPERM : ret;
+}
+
+int jobs_rename(struct jobs *jobs, uint64_t id, const char *name)
+{
+    int ret = check_new_name(name);
+
+    if (ret < 0)
+        return ret;
     pthread_mutex_lock(&jobs->disk);
+    behind_do_all(jobs);
     pthread_mutex_lock(&jobs->lock);
     struct job *job = live_job(jobs, id);
     int kind = move_kind(jobs, job, name);
@@ -1199,6 +1261,8 @@ int jobs_rename(struct jobs *jobs, uint64_t id, const char *name)
         give_begin(jobs, job, name);
     pthread_mutex_unlock(&jobs->lock);
     if (kind == MOVE_PLAIN)
+        ret = behind_settle_name(jobs, job, name);
+    if (kind == MOVE_PLAIN && ret == 0)
         ret = rename_plain(jobs, job, name);
     if (kind == MOVE_SUBMITS)
         ret = accept_renamed(jobs, job, name);
@@ -1210,35 +1274,6 @@ int jobs_rename(struct jobs *jobs, uint64_t id, const char *name)
     pthread_mutex_lock(&jobs->lock);
     job_put(job);
     pthread_mutex_unlock(&jobs->lock);
-    tell_all(jobs);
-    return ret;
-}
-
-/* With lock: a move that no record tells of, of what it moves or of what loses its name. */
-static bool needs_no_disk(struct jobs *jobs, struct job *job, const char *name)
-{
-    const struct job *target = table_find(jobs, name);
-
-    return has_no_record(jobs, job) && (!target || has_no_record(jobs, target)) && !is_being_given(jobs, name) &&
-           !(job->spool && job->spool->closing); /* what becomes of it is being settled, by its name */
-}
-
-int jobs_rename_at_once(struct jobs *jobs, uint64_t id, const char *name)
-{
-    struct new_names names = {0};
-    uint64_t loser = 0;
-    int ret = check_name(name) < 0 ? -EINPROGRESS : new_names_make(&names, name);
-
-    pthread_mutex_lock(&jobs->lock);
-    struct job *job = live_job(jobs, id);
-    if (ret == 0 && (move_kind(jobs, job, name) != MOVE_PLAIN || !needs_no_disk(jobs, job, name)))
-        ret = -EINPROGRESS;
-    if (ret == 0)
-        loser = rename_entry(jobs, job, &names);
-    pthread_mutex_unlock(&jobs->lock);
-    new_names_fini(&names);
-    if (loser)
-        note_debris(jobs, loser);
     tell_all(jobs);
     return ret;
 }

@@ -44,6 +44,8 @@ struct jobs_options {
      * table. Called without a lock, by a thread that changed something, one call at a time and those of
      * one job in order; must not block. Moves that follow at once may be told as one. May be NULL. */
     void (*changed)(void *ctx, const struct job_info *info, enum job_state was, bool gone);
+    /* What users were answered and the disk then refused, in words. Likewise. May be NULL. */
+    void (*said)(void *ctx, const char *text);
     void *ctx;
 };
 
@@ -61,7 +63,7 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_options *opt);
  * is accepted as ever. */
 void jobs_refuse_new(struct jobs *jobs);
 
-/* To be called now and then (once a second is plenty; jobs_take_partition does it as well): forgets
+/* To be called now and then (once a second is plenty), by who may wait for the disk: forgets
  * jobs that are too old or too many, tries again what the disk refused. */
 void jobs_tick(struct jobs *jobs);
 
@@ -104,15 +106,20 @@ int jobs_report(struct jobs *jobs, uint64_t id, char **json); /* done and failed
 /* ---- a user's changes ---- */
 /* Cancels an unfinished job, forgets an ended one, drops a file. */
 int jobs_remove(struct jobs *jobs, uint64_t id);
-/* These two never wait for the disk: what would be a change of a job's record is -EINPROGRESS, and left to jobs_remove and jobs_rename.
- * Bytes of files that went so are on disk until jobs_clear_up or jobs_tick. */
+/* These two never wait for the disk: the table follows at once, and the disk when jobs_catch_up, jobs_tick or jobs_sync is called. What it refuses
+ * then is taken back: the job is there again, under its old name (opt.said). A crash before that may have the same effect. -EINPROGRESS:
+ * left to jobs_remove and jobs_rename: a rename that submits, one of a file that is being accepted, and more than tens of thousands
+ * that the disk has not seen. */
 int jobs_remove_at_once(struct jobs *jobs, uint64_t id);
 int jobs_rename_at_once(struct jobs *jobs, uint64_t id, const char *name);
-void jobs_clear_up(struct jobs *jobs);
+/* Does on disk what is behind, and removes what is left there of what has gone. */
+void jobs_catch_up(struct jobs *jobs);
+/* fsync(2) of the directory: what was removed and renamed before is so on disk. What the disk refused since the last call: -EIO, ... */
+int jobs_sync(struct jobs *jobs);
 /* Identity stays. From a temporary to a final name: submits, by what upload_judge has found: this call
  * reads no document. -EBADMSG, -EFBIG, ... as upload_judge would have said under a final name, and
  * -EOPNOTSUPP for its -EINVAL, which rename(2) has another meaning for; the file keeps its old name
- * then, and its error says why. -EBUSY: it is being written and was not judged since; -EAGAIN: it was
+ * then, and its error and that of the new name say why. -EBUSY: it is being written and was not judged since; -EAGAIN: it was
  * closed without being judged (its writer was killed, or memory was short), which upload_open_to_judge
  * and upload_judge make up for. A target that has ended is replaced; one that has not: -EBUSY. -EPERM
  * for a reserved name. */

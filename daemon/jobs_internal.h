@@ -1,11 +1,11 @@
 /*
- * What jobs.c (the table and what users do), upload.c (files as they arrive), partitions.c (what
+ * What jobs.c (the table and what users do), jobs_behind.c (what the disk is told of behind), upload.c (files as they arrive), partitions.c (what
  * engines do) and results.c (what ended jobs left) share of a struct jobs. Nobody else includes this.
  *
  * Locks, in the order in which they may be taken (doc/design.md, "Locks"):
  *   spool->lock  orders the writers of one file; held over a piece of the reading and judging of it
  *   jobs->disk   orders everything that the store must remember and everything that gives a name to a
- *                job; held over a few fsyncs, never over the reading of a document
+ *                job there; held over a few fsyncs, never over the reading of a document
  *   jobs->lock   guards the table; memory only, never held over a call of the store or a callback
  */
 #ifndef DAEMON_JOBS_INTERNAL_H
@@ -155,6 +155,12 @@ struct giving {
     const struct job *job;
 };
 
+/* A text for opt.said. */
+struct saying {
+    struct saying *next;
+    char *text;
+};
+
 struct jobs {
     struct jobs_options opt;
     atomic_bool closing; /* jobs_refuse_new */
@@ -174,7 +180,6 @@ struct jobs {
     bool held[SIZES_MAX]; /* of sector_sizes */
     struct job *tell_first, *tell_last;
     bool telling;
-    int64_t next_tick_ns;
     int64_t clock_offset_ns; /* of CLOCK_REALTIME to CLOCK_BOOTTIME, when it was looked at last */
     uint64_t *debris; /* ids of directories that are still to be removed */
     size_t debris_len, debris_room;
@@ -182,6 +187,11 @@ struct jobs {
     bool unstarted; /* an accepted job could not enter the queue: jobs_tick tries again */
     struct giving giving;
     struct jobs_totals totals;
+    struct behind *behind, *behind_last; /* jobs_behind.c: what the disk is still to be told of, in order */
+    struct behind *late;                 /* and what it refused */
+    uint32_t behind_len;
+    int behind_error; /* for the next jobs_sync */
+    struct saying *sayings;
 };
 
 /* check_name saw to the length. */
@@ -218,11 +228,52 @@ void give_begin(struct jobs *jobs, const struct job *job, const char *name);
 void give_end(struct jobs *jobs);
 /* Removes a job, as jobs_remove; `wanted` (with lock) may say no to what has changed since. Without locks. */
 int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job *job));
-/* Tells opt.changed what there is to tell. Without any lock. */
+/* Tells opt.changed and opt.said what there is to tell. Without any lock. */
 void tell_all(struct jobs *jobs);
+/* To be told by tell_all; `text` is taken over. Without lock. */
+void say(struct jobs *jobs, char *text);
+/* The entry of a job that a user may still change, or NULL. */
+struct job *live_job(struct jobs *jobs, uint64_t id);
+bool is_being_given(const struct jobs *jobs, const char *name);
+/* check_name, as rename(2) says it. */
+int check_new_name(const char *name);
+
+enum move { MOVE_NOTHING, MOVE_PLAIN, MOVE_SUBMITS };
+/* What kind of move it is, or a negative errno. */
+int move_kind(struct jobs *jobs, struct job *job, const char *name);
+
+/* New names, made before anything is changed for good: of a job, and of the upload over it. */
+struct new_names {
+    char *job, *writer;
+};
+int new_names_make(struct new_names *names, const char *name);
+void new_names_fini(struct new_names *names);
+/* Returns the id of the job that lost this name, or 0. An upload over `job` follows it. */
+uint64_t rename_entry(struct jobs *jobs, struct job *job, struct new_names *names);
 /* Removes what is on disk of a job that has left the table, or of a refused upload; what the disk does not
  * let go is tried again by jobs_tick. Without lock. */
 void forget_on_disk(struct jobs *jobs, uint64_t id);
+/* Without lock: of job `id` something is left on disk; and what was noted so is removed. */
+void note_debris(struct jobs *jobs, uint64_t id);
+void forget_debris(struct jobs *jobs);
+/* With disk: is the job's record still there? */
+bool has_record(struct jobs *jobs, uint64_t id);
+/* With disk: gives the record this name, unless it has a later one. *changed: it has it, durably where 0 is returned. */
+int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const char *name, bool *changed);
+/* With disk: a job that has left the table is there again, as its record has it. -EEXIST: its name is another's; -EBUSY: an engine
+ * has a partition of it yet; -ENOENT: it has no record. */
+int bring_back(struct jobs *jobs, uint64_t id);
+
+/* ---- jobs_behind.c: with disk, without lock ---- */
+/* All that waits for the disk. */
+void behind_do_all(struct jobs *jobs);
+/* Before a record gets this name, while it is being given: no other job has it there any more. -EIO: one has, and the disk does not let
+ * it go. */
+int behind_settle_name(struct jobs *jobs, const struct job *job, const char *name);
+/* Without locks: all of it, and what the disk has refused. */
+void behind_retry(struct jobs *jobs);
+/* At the end. */
+void behind_free_all(struct jobs *jobs);
 
 /* ---- quota.c: with lock ---- */
 /* Counts bytes on disk; -ENOSPC, -EDQUOT when there may not be so many. Less is always granted. */
@@ -268,6 +319,10 @@ int accept_renamed(struct jobs *jobs, struct job *job, const char *name);
 /* With disk, without lock: an accepted job enters the queue, now or, without memory, when jobs_tick has
  * start_accepted look for it. */
 void enqueue(struct jobs *jobs, struct job *job);
+/* The same for one of which nobody has looked at the decoded form. */
+void enqueue_found(struct jobs *jobs, struct job *job);
+/* With lock: why a file of a temporary name may not have this final one, or 0. The errors of both names say so. */
+int submission_refused(struct jobs *jobs, struct job *job, const char *name);
 void start_accepted(struct jobs *jobs);
 
 /* ---- partitions.c: with disk, without lock ---- */

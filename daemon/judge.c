@@ -313,8 +313,10 @@ static int accept_as(struct jobs *jobs, struct job *job, const char *name)
     struct job_record r;
     uint64_t named, loser;
     char *copy = strdup(name);
-    int ret = copy ? store_next_id(jobs->store, &named) : -ENOMEM;
+    int ret = copy ? behind_settle_name(jobs, job, name) : -ENOMEM;
 
+    if (ret == 0)
+        ret = store_next_id(jobs->store, &named);
     if (ret < 0)
         goto out;
     pthread_mutex_lock(&jobs->lock);
@@ -335,8 +337,14 @@ static int accept_as(struct jobs *jobs, struct job *job, const char *name)
         goto out;
     }
     pthread_mutex_lock(&jobs->lock);
-    loser = commit(jobs, job, &r, copy);
+    bool gone = job->gone; /* removed meanwhile, in memory */
+    loser = gone ? 0 : commit(jobs, job, &r, copy);
     pthread_mutex_unlock(&jobs->lock);
+    if (gone) {
+        forget_on_disk(jobs, job->id);
+        ret = -ECANCELED;
+        goto out;
+    }
     copy = NULL; /* now the table's */
     if (loser)
         forget_on_disk(jobs, loser);
@@ -384,7 +392,6 @@ int judge_locked(struct jobs *jobs, struct spool *s)
     return ret < 0 ? refuse(jobs, s, ret) : 0;
 }
 
-/* With disk and lock: may this file have a final name? */
 static int renamed_verdict(struct job *job)
 {
     if (job->file_bytes == 0) {
@@ -399,11 +406,48 @@ static int renamed_verdict(struct job *job)
     return job->refused == -EINVAL ? -EOPNOTSUPP : job->refused;
 }
 
+/* With lock: as a refused upload of this name leaves it. Without a number or memory only the file that was to have the name says why. */
+static void leave_error(struct jobs *jobs, const struct job *job, const char *name)
+{
+    struct job *old = table_find(jobs, name), *rejected;
+    uint64_t id;
+
+    if (old && job_state_has_ended((enum job_state)old->state)) {
+        job_set_error(old, job->error);
+        tell(jobs, old);
+        return;
+    }
+    if ((old && old->state != JOB_REJECTED) || jobs->totals.by_state[JOB_REJECTED] >= 2 * REJECTED_MAX ||
+        store_quick_id(jobs->store, &id) < 0)
+        return;
+    rejected = table_add(jobs, id, name);
+    if (!rejected)
+        return;
+    if (old)
+        table_drop(jobs, old);
+    rejected->uid = job->uid;
+    rejected->gid = job->gid;
+    rejected->mode = job->mode;
+    rejected->created_ns = now_ns();
+    table_name(jobs, rejected, NULL);
+    mark_rejected(jobs, rejected, job->error);
+}
+
+int submission_refused(struct jobs *jobs, struct job *job, const char *name)
+{
+    int ret = renamed_verdict(job);
+
+    if (ret == 0 || ret == -EBUSY || ret == -EAGAIN) /* the last two: nothing is known yet */
+        return ret;
+    leave_error(jobs, job, name);
+    tell(jobs, job);
+    return ret;
+}
+
 int accept_renamed(struct jobs *jobs, struct job *job, const char *name)
 {
     pthread_mutex_lock(&jobs->lock);
-    int ret = job->gone ? -ENOENT : renamed_verdict(job);
-    tell(jobs, job);
+    int ret = job->gone ? -ENOENT : submission_refused(jobs, job, name);
     pthread_mutex_unlock(&jobs->lock);
     if (ret == 0)
         ret = accept_as(jobs, job, name);
@@ -420,13 +464,23 @@ int accept_renamed(struct jobs *jobs, struct job *job, const char *name)
 
 /* ---- entering the queue ---- */
 
-void enqueue(struct jobs *jobs, struct job *job)
+static void start(struct jobs *jobs, struct job *job, bool checked)
 {
-    if (run_start(jobs, job, true) == 0)
+    if (run_start(jobs, job, checked) == 0)
         return;
     pthread_mutex_lock(&jobs->lock);
     jobs->unstarted = true; /* the job is there for good; jobs_tick tries again */
     pthread_mutex_unlock(&jobs->lock);
+}
+
+void enqueue(struct jobs *jobs, struct job *job)
+{
+    start(jobs, job, true);
+}
+
+void enqueue_found(struct jobs *jobs, struct job *job)
+{
+    start(jobs, job, false);
 }
 
 /* With lock: accepted, nobody has it open, and yet it waits for nothing. */

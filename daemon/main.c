@@ -42,7 +42,6 @@
 #define ENGINE_NAME "proofd-engine"
 #define ENGINE_ARGS_MAX 28
 #define MADE_NAME "params-insecure" /* in the store */
-#define TICK_MS 5000 /* the table's housekeeping */
 #define DRAIN_LOOK_MS 50
 #define STOP_MORE_S 30 /* that a stop may take besides */
 
@@ -177,7 +176,7 @@ static void on_job_changed(void *ctx, const struct job_info *info, enum job_stat
     device_job_changed(atomic_load(&sv->device), info, was, gone);
 }
 
-static void on_engine_event(void *ctx, const char *text)
+static void on_event(void *ctx, const char *text)
 {
     struct service *sv = ctx;
     struct fs *fs = atomic_load(&sv->fs);
@@ -412,6 +411,7 @@ static struct jobs_options jobs_options(struct service *sv)
         .admit = admit,
         .params = say_params,
         .changed = on_job_changed,
+        .said = on_event,
         .ctx = sv,
     };
 }
@@ -435,7 +435,7 @@ static int make_sched(struct service *sv, struct errmsg *err)
         .strikes = (uint32_t)sv->config.tries,
         .silence_ms = (uint32_t)sv->config.silence_s * 1000,
         .params_stamp = stamp_params,
-        .event = on_engine_event,
+        .event = on_event,
         .proved = on_proved,
         .lost = on_spawner_lost,
         .ctx = sv,
@@ -634,6 +634,8 @@ static int build_parts(struct service *sv, struct errmsg *err)
         ret = params_watch_create(sv->config.params, sv->trusted[0] ? sv->trusted : NULL,
                                   sv->made[0] ? sv->made : NULL, &sv->params);
     if (ret == 0)
+        ret = params_watch_start(sv->params);
+    if (ret == 0)
         ret = open_jobs(sv, err);
     if (ret == 0)
         ret = make_sched(sv, err);
@@ -755,11 +757,10 @@ static enum exit_status run(struct service *sv)
                            {fs_ended_fd(atomic_load(&sv->fs)), POLLIN, 0},
                            {sv->lost_fd, POLLIN, 0}};
     uint32_t watchdog = notify_watchdog_ms();
-    int tick_ms = watchdog && watchdog < TICK_MS ? (int)watchdog : TICK_MS;
+    int wait_ms = watchdog ? (int)watchdog : -1;
 
     for (;;) {
-        int n = poll(fds, ARRAY_LEN(fds), tick_ms);
-        jobs_tick(sv->jobs);
+        int n = poll(fds, ARRAY_LEN(fds), wait_ms);
         if (watchdog)
             notify_send("WATCHDOG=1");
         if (n <= 0)

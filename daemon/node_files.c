@@ -147,33 +147,24 @@ static const char *describe(const struct node_prover *p)
     return p->finishing ? "finishing" : "idle";
 }
 
-/* Whose they are, and what is known of them. */
-static void put_held(FILE *out, const struct node_status *node, const struct node_prover *p)
-{
-    const uint32_t bit = UINT32_C(1) << (p - node->provers);
-
-    for (size_t i = 0; sector_sizes[i].name; i++)
-        if (node->params[i].devices & bit)
-            fprintf(out, "holds %s %s%s\n", sector_sizes[i].name,
-                    srs_trust_text((enum srs_trust)node->params[i].trust),
-                    node->params[i].transformed ? ", transformed" : "");
-}
-
-/* Every set that it holds. */
+/* A line for each set that it holds: where it has them, whose they are. */
 static void put_parameters(FILE *out, const struct node_status *st, const struct node_prover *p)
 {
     const uint32_t bit = UINT32_C(1) << (p - st->provers);
-    const char *before = " ";
+    bool any = false;
 
-    fputs("parameters", out);
     for (size_t i = 0; sector_sizes[i].name; i++) {
-        if (!(st->params[i].devices & bit))
+        const struct node_params *set = &st->params[i];
+        if (!(set->devices & bit))
             continue;
-        fprintf(out, "%s%s %s", before, sector_sizes[i].name,
-                st->params[i].streamed & bit ? "streamed" : "resident");
-        before = ", ";
+        fprintf(out, "parameters %s %s %s%s\n", sector_sizes[i].name,
+                set->streamed & bit ? "streamed" : "resident",
+                srs_trust_text((enum srs_trust)set->trust),
+                set->transformed ? ", transformed" : "");
+        any = true;
     }
-    fputs(*before == ' ' ? " none\n" : "\n", out);
+    if (!any)
+        fputs("parameters none\n", out);
 }
 
 static void put_gpu(FILE *out, const struct entry *e, const struct engine_status *st)
@@ -190,7 +181,6 @@ static void put_gpu(FILE *out, const struct entry *e, const struct engine_status
             p->finishing, p->step_ms);
     fprintf(out, "proofs_total %" PRIu64 "\ninvalid_total %" PRIu64 "\n", p->proofs, p->invalid);
     put_parameters(out, &st->status.node, p);
-    put_held(out, &st->status.node, p);
     fprintf(out, "start_ms_total %" PRIu64 "\nfinish_ms_total %" PRIu64 "\n", p->start_us / 1000,
             p->finish_us / 1000);
 }

@@ -34,7 +34,7 @@ static void put_file(FILE *out, const struct entry *e)
     struct srs_look look;
     struct errmsg err = {""};
 
-    int ret = params_watch_look(e->all->watch, e->size, &look, &err);
+    int ret = params_watch_last(e->all->watch, e->size, &look, &err);
     fprintf(out, "size %s\n", e->size->name);
     if (ret == -ENOENT) {
         fputs("file none\n", out);

@@ -1,29 +1,37 @@
 /*
- * For each size the last look, and the stamp of the file that it was at. A look at a file that nobody has checked yet is
- * not kept, nor one at transformed points that are not taken: the engine may check it, or proofctl remember them, at any time.
+ * For each size what was found good or bad, and the stamp of the file that this was: it is not looked into again. A look at a file that
+ * nobody has checked yet is not kept so, nor one at transformed points that are not taken: the engine may check it, or proofctl remember
+ * them, at any time. Beside it what the last look said, for those who cannot wait for one.
  */
 #include "daemon/params_watch.h"
 
 #include <errno.h>
 #include <openssl/sha.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "gpu/transformed.h"
 #include "gpu/trusted.h"
 
 #define SIZES 10 /* of sector_sizes */
+#define LOOK_S 1
 
 struct params_watch {
     const char *dir, *memory, *made;
+    pthread_t thread;
+    bool runs;
     pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stop; /* guarded by lock, as all below */
     struct seen {
         uint64_t stamp; /* 0: nothing seen */
         int ret;
         struct srs_look look;
         struct errmsg err;
-    } seen[SIZES]; /* guarded by lock */
+    } seen[SIZES], last[SIZES];
 };
 
 int params_watch_create(const char *dir, const char *memory, const char *made,
@@ -37,6 +45,13 @@ int params_watch_create(const char *dir, const char *memory, const char *made,
     w->memory = memory;
     w->made = made;
     pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    for (size_t i = 0; i < SIZES; i++)
+        w->last[i].ret = -ENOENT;
     *out = w;
     return 0;
 }
@@ -45,6 +60,13 @@ void params_watch_destroy(struct params_watch *w)
 {
     if (!w)
         return;
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    if (w->runs)
+        pthread_join(w->thread, NULL);
+    pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }
@@ -89,9 +111,7 @@ uint64_t params_watch_stamp(struct params_watch *w, const struct sector_size *si
 
 bool params_watch_is_there(struct params_watch *w, const struct sector_size *size)
 {
-    char path[4096];
-
-    return w->made || srs_find(size, w->dir, ".params", path, NULL) == 0;
+    return w->made || params_watch_last(w, size, NULL, NULL) != -ENOENT;
 }
 
 /* Their key, where there is one that nobody else can have written. */
@@ -130,31 +150,94 @@ static bool may_be_kept(const struct seen *s)
 
 static int answer(const struct seen *s, struct srs_look *out, struct errmsg *err)
 {
-    *out = s->look;
+    if (out)
+        *out = s->look;
     if (err)
         *err = s->err;
     return s->ret;
 }
 
+static void look(struct params_watch *w, const struct sector_size *size, struct seen *now)
+{
+    struct seen *kept = &w->seen[size - sector_sizes];
+
+    *now = (struct seen){.stamp = params_watch_stamp(w, size)};
+    pthread_mutex_lock(&w->lock);
+    if (kept->stamp == now->stamp)
+        *now = *kept;
+    pthread_mutex_unlock(&w->lock);
+    if (may_be_kept(now) && now->look.path[0])
+        return;
+    now->ret = srs_look(size, w->dir, w->memory, &now->look, &now->err);
+    if (now->ret == -ENOENT && w->made)
+        look_at_made(w, size, now);
+    else if (may_be_kept(now)) {
+        pthread_mutex_lock(&w->lock);
+        *kept = *now;
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
 int params_watch_look(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
                       struct errmsg *err)
 {
-    struct seen *kept = &w->seen[size - sector_sizes];
-    struct seen now = {.stamp = params_watch_stamp(w, size)};
+    struct seen now;
 
+    look(w, size, &now);
     pthread_mutex_lock(&w->lock);
-    if (kept->stamp == now.stamp)
-        now = *kept;
+    w->last[size - sector_sizes] = now;
     pthread_mutex_unlock(&w->lock);
-    if (may_be_kept(&now) && now.look.path[0])
-        return answer(&now, out, err);
-    now.ret = srs_look(size, w->dir, w->memory, &now.look, &now.err);
-    if (now.ret == -ENOENT && w->made)
-        look_at_made(w, size, &now);
-    else if (may_be_kept(&now)) {
-        pthread_mutex_lock(&w->lock);
-        *kept = now;
-        pthread_mutex_unlock(&w->lock);
-    }
     return answer(&now, out, err);
+}
+
+int params_watch_last(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
+                      struct errmsg *err)
+{
+    pthread_mutex_lock(&w->lock);
+    int ret = answer(&w->last[size - sector_sizes], out, err);
+    pthread_mutex_unlock(&w->lock);
+    return ret;
+}
+
+/* ---- looking again and again ---- */
+
+static void look_at_all(struct params_watch *w)
+{
+    for (const struct sector_size *size = sector_sizes; size->name; size++)
+        params_watch_look(w, size, NULL, NULL);
+}
+
+static void *look_thread(void *arg)
+{
+    struct params_watch *w = arg;
+    struct timespec until;
+
+    pthread_setname_np(pthread_self(), "params");
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += LOOK_S;
+        while (!w->stop && pthread_cond_timedwait(&w->wake, &w->lock, &until) == 0)
+            ;
+        if (w->stop)
+            break;
+        pthread_mutex_unlock(&w->lock);
+        look_at_all(w);
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+int params_watch_start(struct params_watch *w)
+{
+    sigset_t all, old;
+
+    look_at_all(w);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int ret = -pthread_create(&w->thread, NULL, look_thread, w);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    w->runs = ret == 0;
+    return ret;
 }

@@ -2,7 +2,8 @@
  * What the front knows of parameter files: where they are, whose they are, whether they can be loaded at all. It
  * looks at heads and lengths, never at points, and remembers what it saw for as long as the file is the same.
  *
- * Any thread.
+ * A look may take as long as the disk does. Who must not wait, whoever renders a file of the mount, asks for what was seen last;
+ * a thread of the watch looks once a second. Any thread may call anything here.
  */
 #ifndef DAEMON_PARAMS_WATCH_H
 #define DAEMON_PARAMS_WATCH_H
@@ -17,11 +18,18 @@ int params_watch_create(const char *dir, const char *memory, const char *made,
                         struct params_watch **out);
 void params_watch_destroy(struct params_watch *w);
 
+/* Looks at all, and starts the thread that does so again and again. */
+int params_watch_start(struct params_watch *w);
+
 /* As srs_look. */
 int params_watch_look(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
                       struct errmsg *err);
 
-/* There is a file, whatever may be in it, or devices make what it would hold. */
+/* What params_watch_look found last, by whoever called it. -ENOENT before anybody has. Never waits. */
+int params_watch_last(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
+                      struct errmsg *err);
+
+/* There was a file at the last look, whatever may be in it, or devices make what it would hold. Never waits. */
 bool params_watch_is_there(struct params_watch *w, const struct sector_size *size);
 
 /* Another number whenever the file that would be loaded is another one: gone, come, written, linked, its marker and the

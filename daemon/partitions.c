@@ -23,7 +23,6 @@
 
 #define LOG_MODULE LOG_JOBS
 
-#define TICK_NS 1000000000
 #define SYNCERS 16 /* threads that wait for the disk: it makes few syncs of many at the same time */
 
 /* For the queue's order: of a clock that nobody sets. */
@@ -159,6 +158,16 @@ static uint32_t first_waiting(const struct run *run)
     return i;
 }
 
+/* The first that has not been removed, or NULL: nobody wants what it computes. */
+static struct job *live_member(const struct run *run)
+{
+    struct job *job = run->members;
+
+    while (job && job->gone)
+        job = job->next_member;
+    return job;
+}
+
 /* The highest class of its members, the age of the oldest, at the cost of its home's owner. */
 static struct order_key order_key(const struct run *run)
 {
@@ -168,6 +177,8 @@ static struct order_key order_key(const struct run *run)
                             .size = (unsigned)(run->members->proof->size - sector_sizes)};
 
     for (const struct job *m = run->members; m; m = m->next_member) {
+        if (m->gone)
+            continue;
         if (m->priority > key.priority)
             key.priority = (enum job_priority)m->priority;
         if (m->id < key.age)
@@ -191,8 +202,8 @@ static bool same_place(const struct order_key *a, const struct order_key *b)
 void run_reorder(struct jobs *jobs, struct run *run)
 {
     const struct order_key key = order_key(run);
-    bool waits =
-        !run->preparing && run->ending == JOB_QUEUED && first_waiting(run) < run->partitions;
+    bool waits = !run->preparing && run->ending == JOB_QUEUED &&
+                 first_waiting(run) < run->partitions && live_member(run);
 
     if (run->order.in && (!waits || !same_place(&key, &run->order.key)))
         order_remove(jobs->order, &run->order);
@@ -218,6 +229,8 @@ static void run_refresh(struct jobs *jobs, struct run *run)
         run->done += run->slots[i].state == SLOT_DONE;
     int32_t node = idle ? -1 : run->node;
     for (struct job *m = run->members; m; m = m->next_member) {
+        if (m->gone)
+            continue;
         if (m->partitions_done != run->done || m->node != node || m->params_percent != percent ||
             m->waits_for_params != (held || percent >= 0))
             tell(jobs, m);
@@ -499,6 +512,10 @@ static void show_end(struct jobs *jobs, struct job *job, const struct end *end)
 {
     const struct job_record *r = &end->record;
 
+    if (job->gone) { /* removed in memory, and soon on disk */
+        run_leave(jobs, job);
+        return;
+    }
     job->partitions_done = r->partitions_done;
     job->node = r->node;
     job->insecure = r->insecure;
@@ -604,6 +621,8 @@ static int run_enter(struct jobs *jobs, struct job *job, bool checked, uint64_t 
     struct run *run = run_of_content(jobs, job->content_id);
 
     *source = 0;
+    if (job->gone)
+        return -ECANCELED;
     if (!run) {
         struct job *proved = proved_before(jobs, job);
         *source = proved ? proved->id : 0;
@@ -693,9 +712,8 @@ static uint32_t held_sizes(const struct jobs *jobs)
 }
 
 /* With lock. */
-static void slot_take(struct jobs *jobs, struct run *run, uint32_t partition, int node)
+static void slot_take(struct jobs *jobs, struct run *run, struct job *home, uint32_t partition, int node)
 {
-    struct job *home = run->members;
     struct slot *slot = &run->slots[partition];
 
     slot->state = SLOT_TAKEN;
@@ -747,20 +765,6 @@ static void give_up(struct jobs *jobs, const struct partition_work *work, bool s
     jobs_partition_failed(jobs, work->job, work->partition, code, text);
 }
 
-static void tick_if_due(struct jobs *jobs)
-{
-    int64_t now = now_ns();
-
-    pthread_mutex_lock(&jobs->lock);
-    /* A clock that was set back must not stop the ticks. */
-    bool due = now >= jobs->next_tick_ns || jobs->next_tick_ns - now > TICK_NS;
-    if (due)
-        jobs->next_tick_ns = now + TICK_NS;
-    pthread_mutex_unlock(&jobs->lock);
-    if (due)
-        jobs_tick(jobs);
-}
-
 /* With lock. `home` gets a reference. */
 static struct job *take_next(struct jobs *jobs, int node, uint32_t refused,
                              struct partition_work *work, bool *checked)
@@ -771,18 +775,20 @@ static struct job *take_next(struct jobs *jobs, int node, uint32_t refused,
     if (!order_next(jobs->order, refused | held_sizes(jobs), now, &turn))
         return NULL;
     struct run *run = run_of_order(turn.entry);
+    struct job *home = live_member(run); /* each has the decoded form */
+    assert(home);
     order_taken(jobs->order, &turn, now);
-    work->job = run->members->id;
-    work->size = run->members->proof->size;
+    work->job = home->id;
+    work->size = home->proof->size;
     work->priority = turn.priority;
     work->own = turn.entry->key.priority;
     work->turn = turn.turn;
     work->partition = first_waiting(run);
     assert(work->partition < run->partitions);
-    *checked = run->checked;
-    slot_take(jobs, run, work->partition, node);
-    job_get(run->members);
-    return run->members;
+    *checked = run->checked && home == run->members;
+    slot_take(jobs, run, home, work->partition, node);
+    job_get(home);
+    return home;
 }
 
 /* The reference is given back. True when the job is still home of its run. */
@@ -808,7 +814,6 @@ int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
     struct partition_work work = {.c1_fd = -1};
     bool checked = false;
 
-    tick_if_due(jobs);
     pthread_mutex_lock(&jobs->lock);
     struct job *home = take_next(jobs, node, refused, &work, &checked);
     pthread_mutex_unlock(&jobs->lock);
@@ -1099,7 +1104,8 @@ bool jobs_cancelled(struct jobs *jobs, uint64_t id)
 {
     pthread_mutex_lock(&jobs->lock);
     struct job *job = table_get(jobs, id);
-    bool cancelled = !job || !run_of_job(jobs, job);
+    const struct run *run = job ? run_of_job(jobs, job) : NULL;
+    bool cancelled = !run || !live_member(run);
     pthread_mutex_unlock(&jobs->lock);
     return cancelled;
 }

@@ -126,7 +126,9 @@ static int repair_proof(struct jobs *jobs, const struct job *job, uint8_t **byte
             log_u64("job", job->id),
             log_str("msg", "its proof and its journal are damaged on disk: it is proved again"));
     pthread_mutex_lock(&jobs->lock);
-    table_get(jobs, job->id)->proof_lost = true; /* nothing leaves under `disk` but what takes it */
+    struct job *entry = table_get(jobs, job->id);
+    if (entry)
+        entry->proof_lost = true;
     pthread_mutex_unlock(&jobs->lock);
     return -EIO;
 }
@@ -372,9 +374,11 @@ static int replace_end(struct jobs *jobs, uint64_t id, struct job_record *r)
     if (ret < 0)
         return ret;
     pthread_mutex_lock(&jobs->lock);
-    show_record(jobs, table_get(jobs, id), r);
+    struct job *job = live_job(jobs, id);
+    if (job)
+        show_record(jobs, job, r);
     pthread_mutex_unlock(&jobs->lock);
-    return 0;
+    return job ? 0 : -ENOENT; /* removed meanwhile, and soon on disk */
 }
 
 /* With disk. */
@@ -393,12 +397,21 @@ static int back_to_queue(struct jobs *jobs, struct job_record *r, const struct c
     if (ret < 0)
         return ret;
     pthread_mutex_lock(&jobs->lock);
-    struct job *job = table_get(jobs, r->id);
-    job->disk_bytes += r->decoded_bytes; /* whatever the limit is */
-    jobs->totals.store_bytes += r->decoded_bytes;
-    jobs->totals.repaired++;
+    struct job *job = live_job(jobs, r->id);
+    if (job) {
+        job_get(job);
+        job->disk_bytes += r->decoded_bytes; /* whatever the limit is */
+        jobs->totals.store_bytes += r->decoded_bytes;
+        jobs->totals.repaired++;
+    }
     pthread_mutex_unlock(&jobs->lock);
-    return run_start(jobs, job, true);
+    if (!job)
+        return -ENOENT;
+    ret = run_start(jobs, job, true);
+    pthread_mutex_lock(&jobs->lock);
+    job_put(job);
+    pthread_mutex_unlock(&jobs->lock);
+    return ret;
 }
 
 /* With disk. */

@@ -138,7 +138,7 @@ static void put_params(FILE *out, struct params_watch *params)
     bool any = false, others = false;
 
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
-        int ret = params_watch_look(params, size, &look, &err);
+        int ret = params_watch_last(params, size, &look, &err);
         others |= ret == 0 && look.made_by_devices;
         if (ret == -ENOENT || (ret == 0 && look.made_by_devices))
             continue;
@@ -511,7 +511,7 @@ static void put_params_metrics(FILE *out, struct params_watch *params)
     head(out, "parameters", "gauge",
          "1 for each size that has parameters, with what is known of them.");
     for (const struct sector_size *size = sector_sizes; size->name; size++) {
-        int ret = params_watch_look(params, size, &look, NULL);
+        int ret = params_watch_last(params, size, &look, NULL);
         if (ret != -ENOENT)
             fprintf(out, "proofd_parameters{size=\"%s\",trust=\"%s\"} 1\n", size->name,
                     ret == 0 ? srs_trust_word(look.trust) : "unusable");

@@ -46,6 +46,7 @@ struct store {
     uint64_t next, limit;    /* guarded by ids: numbers in [next, limit) are ours to give */
     atomic_uint aside;    /* entries that store_scan found or set aside */
     atomic_uint repaired; /* records written anew from their spare copies */
+    atomic_uint_least64_t disk_bytes;
 };
 
 static const char *const file_names[STORE_FILES] = {
@@ -322,9 +323,14 @@ static int next_number(struct store *store, uint64_t *out)
 
 uint64_t store_disk_bytes(const struct store *store)
 {
+    return atomic_load(&store->disk_bytes);
+}
+
+void store_look_at_disk(struct store *store)
+{
     struct statvfs st;
 
-    return fstatvfs(store->dir, &st) == 0 ? (uint64_t)st.f_blocks * st.f_frsize : 0;
+    atomic_store(&store->disk_bytes, fstatvfs(store->dir, &st) == 0 ? (uint64_t)st.f_blocks * st.f_frsize : 0);
 }
 
 int store_next_id(struct store *store, uint64_t *out)
@@ -389,6 +395,7 @@ int store_open(const char *dir, struct store **out, struct errmsg *err)
                    ret == -EBUSY ? "another service uses this store" : strerror(-ret));
         goto out;
     }
+    store_look_at_disk(store);
     ret = counter_read(store, err);
     if (ret < 0) {
         errmsg_prefix(err, ret, "%s", dir);

@@ -37,8 +37,10 @@ struct store;
 int store_open(const char *dir, struct store **out, struct errmsg *err);
 void store_close(struct store *store);
 
-/* Bytes of the file system that the store is on; 0 where it does not say. */
+/* Bytes of the file system that the store is on, at the last look; 0 where it does not say. */
 uint64_t store_disk_bytes(const struct store *store);
+/* Looks; store_open does so too. */
+void store_look_at_disk(struct store *store);
 
 /* A number below JOB_ID_END that this store has never given before and that nothing in it is called by.
  * Durable: not after a crash either. */

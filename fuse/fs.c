@@ -117,6 +117,7 @@ static void on_tick(void *ctx)
     int64_t now = now_ms();
 
     fs_look_at_space_soon(fs);
+    fs_tick_soon(fs);
     writers_tick(fs->writers, now, fs->request_limit_ms);
     if (fs->request_limit_ms)
         events_heartbeat(fs->events, now, fs->request_limit_ms);

@@ -44,6 +44,8 @@ struct fs {
     struct statvfs space;   /* of the store's disk, as it was a second ago */
     int space_error;        /* why it is not known, or 0 */
     bool space_asked;
+    bool catching_up; /* a task for that waits */
+    bool ticking;     /* or runs */
     bool silent; /* nobody is to be told of anything any more */
     unsigned telling;
     pthread_cond_t told;
@@ -56,6 +58,8 @@ void fs_forget_listed(struct fs *fs, uint64_t job);
 /* At the space of the store's disk, for df: now, or by a thread that may wait for it. */
 void fs_look_at_space(struct fs *fs);
 void fs_look_at_space_soon(struct fs *fs);
+/* The table's housekeeping (jobs_tick), by a thread that may wait for the disk. */
+void fs_tick_soon(struct fs *fs);
 /* When no request is being served any more. */
 void fs_close_handles(struct fs *fs);
 

@@ -157,15 +157,39 @@ static void copy_slow_name(char to[NAME_MAX + 1], const char *name)
     snprintf(to, NAME_MAX + 1, "%s", name);
 }
 
-static void serve_clear_up(const struct slow *s)
+static void serve_catch_up(const struct slow *s)
 {
-    jobs_clear_up(s->fs->jobs);
+    pthread_mutex_lock(&s->fs->lock);
+    s->fs->catching_up = false; /* what is removed from now on is for the next one */
+    pthread_mutex_unlock(&s->fs->lock);
+    jobs_catch_up(s->fs->jobs);
 }
 
-/* Files that went without a look at the disk leave it now; without memory for that at the next tick. */
-static void clear_up_soon(struct fs *fs)
+/* What was removed and renamed without a look at the disk is so there now; without memory for that at the next tick. */
+static void catch_up_soon(struct fs *fs)
 {
-    slow_push(slow_new(fs, NULL, 0, serve_clear_up));
+    pthread_mutex_lock(&fs->lock);
+    struct slow *s = fs->catching_up ? NULL : slow_new(fs, NULL, 0, serve_catch_up);
+    fs->catching_up = fs->catching_up || s;
+    pthread_mutex_unlock(&fs->lock);
+    slow_push(s);
+}
+
+static void serve_tick(const struct slow *s)
+{
+    jobs_tick(s->fs->jobs);
+    pthread_mutex_lock(&s->fs->lock);
+    s->fs->ticking = false;
+    pthread_mutex_unlock(&s->fs->lock);
+}
+
+void fs_tick_soon(struct fs *fs)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct slow *s = fs->ticking ? NULL : slow_new(fs, NULL, 0, serve_tick);
+    fs->ticking = fs->ticking || s;
+    pthread_mutex_unlock(&fs->lock);
+    slow_push(s);
 }
 
 /* ---- names and attributes ---- */
@@ -503,8 +527,10 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
         int ret = by_publisher(req) ? -ECANCELED : make_file(fs, req, name, mode, &info, &st);
         if (ret < 0)
             reply(req, ret);
-        else if (reply_entry(req, &st) < 0) /* the caller was killed meanwhile */
-            jobs_remove(fs->jobs, info.id);
+        else if (reply_entry(req, &st) < 0) { /* the caller was killed meanwhile */
+            jobs_remove_at_once(fs->jobs, info.id);
+            catch_up_soon(fs);
+        }
     }
 }
 
@@ -545,8 +571,7 @@ static void serve_unlink(const struct slow *s)
     reply(s->req, unlink_name(s->req, s->ino, s->name, jobs_remove));
 }
 
-/* The kernel holds the directory until it is answered: so for what is no job at once, and for a job when the disk has
- * forgotten it. */
+/* The kernel holds the directory until it is answered: so at once, and the disk forgets it behind. */
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct fs *fs = fs_of(req);
@@ -554,7 +579,7 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 
     if (ret != -EINPROGRESS) {
         reply(req, ret);
-        clear_up_soon(fs);
+        catch_up_soon(fs);
         return;
     }
     struct slow *s = slow_new(fs, req, 0, serve_unlink);
@@ -630,7 +655,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
         ret = rename_job(req, name, new_name, flags, jobs_rename_at_once);
     if (ret != -EINPROGRESS) {
         reply(req, ret);
-        clear_up_soon(fs);
+        catch_up_soon(fs);
         return;
     }
     struct slow *s = slow_new(fs, req, 0, serve_rename);
@@ -640,6 +665,21 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
         s->flags = flags;
     }
     slow_push(s);
+}
+
+static void serve_fsyncdir(const struct slow *s)
+{
+    reply(s->req, jobs_sync(s->fs->jobs));
+}
+
+/* What was removed or renamed before is so on disk when this is answered. The kernel holds the directory until then. */
+static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+    (void)datasync, (void)fi;
+    if (ino == TREE_INO_JOBS)
+        slow_push(slow_new(fs_of(req), req, 0, serve_fsyncdir));
+    else
+        reply(req, 0);
 }
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
@@ -990,4 +1030,5 @@ const struct fuse_lowlevel_ops fs_operations = {
     .readdirplus = op_readdirplus,
     .statfs = op_statfs,
     .poll = op_poll,
+    .fsyncdir = op_fsyncdir,
 };

@@ -12,7 +12,11 @@ sftp_server=/usr/lib/openssh/sftp-server
 mkdir "$W" "$W/www"
 cp "$S" "$W/www/row"
 echo '{}' >"$work/rubbish"
+has_error() { # the reason is left, whatever became of the file
+    timeout 10 bash -c 'until grep -q "C1" "$D.error" 2>/dev/null; do sleep 0.02; done'
+}
 export S Z J D W keys sftp_server work mnt
+export -f has_error
 
 # ONLY_ROW=TEXT: the rows with TEXT in their names.
 # row TOOL COMMAND YIELDS...; in YIELDS
@@ -91,6 +95,7 @@ row "install" 'install -m 640 "$S" "$D" && test $(stat -c %a "$D") = 640' job
 row "mv across filesystems" 'cp "$S" "$W/row" && mv "$W/row" "$D" && ! test -e "$W/row"' job
 row "mv of what is no C1" 'head -c 5000 "$S" >"$W/half"; mv "$W/half" "$D" && exit 99; test -e "$W/half" && exit 1' refused 1 'Bad message'
 row "mv inside, from a temporary name" 'cp "$S" "$J/.row" && mv "$J/.row" "$D"' job
+row "mv inside, of what is no C1" 'cp "$work/rubbish" "$J/.row"; mv "$J/.row" "$D"; s=$?; has_error && rm "$J/.row" || exit 99; exit $s' refused 1 'Bad message'
 over row "mv inside, of a job" 'mv "$D" "$J/other" && test -s "$J/other.proof" && mv "$J/other" "$D"' kept
 over row "mv of a proof" 'mv "$D.proof" "$W/" && tail -c 2 "$W/row.proof" && cp "$S" "$D"' job
 row "ln" 'cp "$S" "$J/.row"; ln "$J/.row" "$D"; s=$?; rm "$J/.row"; exit $s' refused 1 'Operation not permitted'
@@ -99,6 +104,8 @@ row "mkdir" 'mkdir "$D"' refused 1 'Operation not permitted'
 row "rsync" 'rsync "$S" "$D"' job
 row "rsync -a" 'rsync -a "$S" "$D"' job
 row "rsync --inplace" 'rsync --inplace "$S" "$D"' job
+row "rsync of what is no C1" 'rsync "$work/rubbish" "$D"; s=$?; has_error || exit 99; exit $s' refused 23 'Bad message'
+over row "rsync of what is no C1, over a finished job" 'rsync "$work/rubbish" "$D"; s=$?; has_error || exit 99; exit $s' refused 23 'Bad message'
 over row "rsync -a of the same again" 'rsync -a --checksum "$S" "$D"' kept
 row "tar -x" 'tar -C "$W/www" -cf "$W/t.tar" row && tar -C "$J" -xf "$W/t.tar"' job
 row "split and cat" 'split -b 40000 "$S" "$J/.row." && cat "$J"/.row.* >"$D" && rm "$J"/.row.*' job

@@ -35,6 +35,7 @@ int main(int argc, char **argv)
             return 2;
         text[n] = '\0';
         puts(text);
+        fflush(stdout);
         if (strstr(text, argv[2]))
             return 0;
     }

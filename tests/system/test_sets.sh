@@ -6,7 +6,8 @@ needs_params=no
 real_engine
 says() { grep -qE -- "$2" "$1"; } # FILE PATTERN
 wish() { echo "$1" >"$mnt/params/$2"; }
-holds() { [ "$(sed -n 's/^parameters //p' "$mnt/gpus/0/status")" = "$1" ]; }
+sets() { sed -nE 's/^parameters ([^ ]+( (resident|streamed))?).*/\1/p' "$mnt/gpus/0/status" | paste -sd, | sed 's/,/, /g'; }
+holds() { [ "$(sets)" = "$1" ]; }
 has() { # WHAT SETS
     expect "$1: the device has $2" wait_for 30 holds "$2" ||
         cat "$mnt/gpus/0/status"
@@ -39,6 +40,7 @@ expect "the engine is up" wait_for 60 says "$mnt/metrics" '^proofd_engine_up.* 1
 has "at first" "none"
 prove 2KiB-sealed
 has "after one" "2KiB resident"
+same "a line for a set says whose it is" "$(grep 2KiB "$mnt/gpus/0/status")" "parameters 2KiB resident insecure development parameters"
 prove 8MiB-sealed
 has "after another" "2KiB resident, 8MiB resident"
 like "so does the file of either" "$(cat "$mnt/params/2KiB")" "node 0 gpu 0 resident bytes $bytes_2k"

@@ -300,6 +300,85 @@ START_TEST(ground_prepare__streams_what_fits_no_empty_device)
 }
 END_TEST
 
+/* ---- parameters that devices make, whose key is kept on disk ---- */
+
+static bool disk_is_full;
+static unsigned makes;
+
+static int make_key(void *ctx, const struct sector_size *size, const struct srs_options *o, struct srs **out,
+                    struct errmsg *why)
+{
+    struct srs *srs = calloc(1, sizeof(*srs));
+    bool insecure;
+
+    (void)ctx, (void)o;
+    makes++;
+    ck_assert_ptr_nonnull(srs);
+    int ret = disk_is_full ? errmsg_set(why, -ENOSPC, "%s: cannot keep the key: No space left on device", dir)
+                           : srs_open_vk(size, dir, &srs->vk, &insecure, why);
+    if (ret < 0) {
+        free(srs);
+        return ret;
+    }
+    srs->size = size;
+    srs->trust = SRS_INSECURE;
+    *out = srs;
+    return 0;
+}
+
+static int no_file(const struct sector_size *size, const struct srs_options *o, struct srs **out, struct errmsg *why)
+{
+    (void)o, (void)out;
+    return errmsg_set(why, -ENOENT, "no parameters for %s", size->name);
+}
+
+static uint64_t no_bytes(const struct sector_size *size, const char *where)
+{
+    (void)size, (void)where;
+    return 0;
+}
+
+static void drop_made(struct srs *srs)
+{
+    if (srs)
+        vk_fini(&srs->vk);
+    free(srs);
+}
+
+static void enough_memory(struct limits *out)
+{
+    *out = (struct limits){.total_bytes = 64 * GIB, .available_bytes = 64 * GIB};
+}
+
+/* Nothing that a device could give up helps, and nothing is given up: the partition waits for the disk, and the reason says so. */
+START_TEST(ground_prepare__a_full_disk_keeps_no_key)
+{
+    static const struct params_source made = {no_file, drop_made, no_bytes, enough_memory};
+    const struct params_options p = {.dir = dir, .make = make_key, .source = &made};
+
+    backend_destroy(backend);
+    sim_destroy(sim);
+    make_sim("witness = 1M\nevaluation = 2M\nmemory = 4G\n");
+    ck_assert_int_eq(params_create(&p, &params), 0);
+    opt.params = params;
+    opt.sim = NULL;
+    ck_assert_int_eq(ground_create(&opt, &ground, &err), 0);
+    disk_is_full = true;
+    makes = 0;
+    ck_assert_int_eq(ground_prepare(ground, size_2k(), bit("8MiB"), &ms, &err), -ENOKEY);
+    ck_assert_ptr_nonnull(strstr(err.text, "cannot keep the key: No space left on device"));
+    ck_assert_uint_eq(makes, 1); /* it is asked for once */
+    ck_assert_int_eq(ground_load(ground, size_2k(), bit("8MiB"), &err), -ENOKEY);
+    ck_assert_ptr_nonnull(strstr(err.text, "No space left on device"));
+    disk_is_full = false;
+    ck_assert_msg(ground_prepare(ground, size_2k(), bit("8MiB"), &ms, &err) == 0, "%s", err.text);
+    disk_is_full = true; /* what is there stays, and is no reason to say that others wait */
+    ck_assert_int_eq(ground_prepare(ground, size_of("8MiB"), bit("2KiB"), &ms, &err), -ENOKEY);
+    ck_assert_ptr_nonnull(strstr(err.text, "No space left on device"));
+    on_device("2KiB ");
+}
+END_TEST
+
 /* The engine starts all the same; what is wanted meanwhile fails with the reason, and what comes when there is room does not. */
 START_TEST(ground_create__on_a_node_that_is_full)
 {
@@ -388,6 +467,7 @@ int main(void)
     tcase_add_test(tc, ground_prepare__what_partitions_wait_with_goes_last);
     tcase_add_test(tc, ground_load__leaves_what_partitions_wait_with);
     tcase_add_test(tc, ground_prepare__streams_what_fits_no_empty_device);
+    tcase_add_test(tc, ground_prepare__a_full_disk_keeps_no_key);
     tcase_add_test(tc, ground_create__on_a_node_that_is_full);
     tcase_add_test(tc, ground_create__within_a_limit);
     tcase_add_loop_test(tc, ground_needs__of_a_node, 0, 2);

@@ -169,6 +169,31 @@ START_TEST(params_watch__sees_transformed_points)
 }
 END_TEST
 
+/* From memory, which a look of anybody's refreshes, and a thread. */
+START_TEST(params_watch_last__is_what_was_seen)
+{
+    struct srs_look seen;
+    struct errmsg err = {""};
+
+    ck_assert_int_eq(params_watch_last(watch, size, &seen, &err), -ENOENT);
+    make_params();
+    ck_assert_int_eq(params_watch_last(watch, size, &seen, &err), -ENOENT);
+    ck_assert(!params_watch_is_there(watch, size));
+    ck_assert_int_eq(trust(), SRS_INSECURE);
+    ck_assert_int_eq(params_watch_last(watch, size, &seen, &err), 0);
+    ck_assert_str_eq(seen.path, params);
+    ck_assert(params_watch_is_there(watch, size));
+    ck_assert_int_eq(truncate(params, 100), 0);
+    ck_assert_int_eq(params_watch_start(watch), 0);
+    ck_assert_int_eq(params_watch_last(watch, size, &seen, &err), -EBADMSG);
+    ck_assert_ptr_nonnull(strstr(err.text, "ends inside"));
+    ck_assert_int_eq(unlink(params), 0);
+    for (int i = 0; i < 300 && params_watch_last(watch, size, &seen, &err) != -ENOENT; i++)
+        usleep(100000);
+    ck_assert(!params_watch_is_there(watch, size));
+}
+END_TEST
+
 /* Where devices make what no file has: a key is theirs, a file comes before it. */
 START_TEST(params_watch__what_devices_make)
 {
@@ -181,7 +206,6 @@ START_TEST(params_watch__what_devices_make)
 
     snprintf(made, sizeof(made), "%s/made", dir);
     ck_assert_int_eq(params_watch_create(dir, memory, made, &making), 0);
-    ck_assert(!params_watch_is_there(watch, size));
     ck_assert(params_watch_is_there(making, size));
     ck_assert_int_eq(params_watch_look(making, size, &seen, &err), 0);
     ck_assert(seen.made_by_devices && !seen.has_been_made);
@@ -301,6 +325,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, params_watch__follows_a_file_that_comes_changes_and_goes);
     tcase_add_test(tc, params_watch__sees_transformed_points);
+    tcase_add_test(tc, params_watch_last__is_what_was_seen);
     tcase_add_test(tc, params_watch__what_devices_make);
     tcase_add_test(tc, params_watch__says_what_is_wrong_with_the_head);
     tcase_add_test(tc, params_watch__nothing_is_believed_that_nobody_checked);

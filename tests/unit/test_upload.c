@@ -606,7 +606,7 @@ START_TEST(jobs_rename__a_bad_file_keeps_its_temporary_name)
     ck_assert_int_eq(js_copy(js, ".a", "2KiB-sealed", 1000), 0);
     struct job_info info = js_find(js, ".a");
     ck_assert_int_eq(jobs_rename(js->jobs, info.id, "a"), -EBADMSG);
-    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED); /* its error */
     ck_assert_int_eq(js_state(js, ".a"), JOB_RECEIVING);
     ck_assert(error_has(".a", "byte"));
     ck_assert_int_eq(jobs_rename(js->jobs, info.id, ".b"), 0); /* it is still a file */
@@ -631,6 +631,60 @@ static void swap_on_disk(uint64_t id, const void *text, size_t text_len)
     ck_assert_uint_eq(fwrite(text, 1, text_len, f), text_len);
     fclose(f);
 }
+
+/* As a copy of that name leaves it, until something is accepted there; whatever becomes of the file. */
+START_TEST(jobs_rename__a_refused_one_leaves_the_error_of_the_new_name)
+{
+    struct jobs_totals totals;
+    struct job_info info;
+
+    ck_assert_int_eq(js_copy(js, ".t", "2KiB-sealed", 1000), 0);
+    uint64_t id = js_find(js, ".t").id;
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, "a"), -EBADMSG);
+    ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
+    ck_assert_uint_eq(js_find(js, "a").uid, 1000);
+    ck_assert(error_has("a", "ends"));
+    ck_assert(error_has(".t", "ends"));
+    uint64_t first = js_find(js, "a").id;
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "a"), -EBADMSG); /* a new one, which watchers are told of */
+    ck_assert_uint_gt(js_find(js, "a").id, first);
+    ck_assert_int_eq(jobs_get(js->jobs, first, &info), -ENOENT);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
+    ck_assert(error_has("a", "ends"));
+    jobs_totals(js->jobs, &totals);
+    ck_assert_uint_eq(totals.unsubmitted, 0);
+    ck_assert_uint_eq(totals.by_state[JOB_REJECTED], 1);
+    js_submit(js, "a", "2KiB-sealed");
+    ck_assert_int_eq(jobs_get(js->jobs, first, &info), -ENOENT);
+    js_prove_all(js);
+    ck_assert(!js_find(js, "a").has_error);
+    ck_assert_int_eq(js_copy(js, ".t", "2KiB-sealed", 1000), 0); /* over one that has ended */
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, js_find(js, ".t").id, "a"), -EBADMSG);
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    ck_assert(error_has("a", "ends"));
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, js_find(js, "a").id), 0);
+    ck_assert_int_eq(jobs_sync(js->jobs), 0);
+}
+END_TEST
+
+/* No more than so many, whoever tries how often. */
+START_TEST(jobs_rename__errors_of_refused_ones_have_a_limit)
+{
+    struct jobs_totals totals;
+    char name[16];
+
+    ck_assert_int_eq(js_copy(js, ".t", "2KiB-sealed", 1000), 0);
+    for (int i = 0; i < 2500; i++) {
+        snprintf(name, sizeof(name), "n%d", i);
+        ck_assert_int_eq(jobs_rename_at_once(js->jobs, js_find(js, ".t").id, name), -EBADMSG);
+    }
+    jobs_totals(js->jobs, &totals);
+    ck_assert_uint_le(totals.by_state[JOB_REJECTED], 2000);
+    jobs_tick(js->jobs);
+    jobs_totals(js->jobs, &totals);
+    ck_assert_uint_le(totals.by_state[JOB_REJECTED], 1000);
+}
+END_TEST
 
 START_TEST(jobs_rename__reads_no_document)
 {
@@ -1084,6 +1138,8 @@ int main(void)
     tcase_add_test(tc, upload_judge_piece__a_large_file_read_back);
     tcase_add_test(tc, upload_judge_piece__many_at_a_time);
     tcase_add_test(tc, jobs_rename__of_an_empty_file_is_refused);
+    tcase_add_test(tc, jobs_rename__a_refused_one_leaves_the_error_of_the_new_name);
+    tcase_add_test(tc, jobs_rename__errors_of_refused_ones_have_a_limit);
     tcase_add_test(tc, unsubmitted__so_many_of_a_user_and_of_all);
     tcase_add_test(tc, unsubmitted__a_job_counts_no_more_until_it_is_written_again);
     tcase_add_test(tc, unsubmitted__so_many_bytes_of_a_user_and_of_all);

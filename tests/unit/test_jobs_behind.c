@@ -1,0 +1,332 @@
+/*
+ * Removals and renames that users are answered before the disk hears of them: what the table says at once, what the disk has
+ * when, and what becomes of it where the disk refuses. Power cuts in between are tests/unit/test_power_cut.c's.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/jobs.h"
+#include "daemon/store_os.h"
+#include "tests/lib/disk_model.h"
+#include "tests/lib/job_store.h"
+#include "tests/lib/suite.h"
+
+static struct job_store *js;
+static char said[1024];
+
+static void on_said(void *ctx, const char *text)
+{
+    (void)ctx;
+    snprintf(said, sizeof(said), "%s", text);
+}
+
+static void open_store(void)
+{
+    js = job_store_create_recorded();
+    js->opt.said = on_said;
+    job_store_reopen(js);
+    said[0] = '\0';
+}
+
+static void close_store(void)
+{
+    recorder_stop();
+    job_store_destroy(js);
+    recorder_free();
+}
+
+static uint64_t id_of(const char *name)
+{
+    return js_find(js, name).id;
+}
+
+/* What a start would find now. */
+static void on_disk(const char *name, enum job_state state)
+{
+    const struct store_os *recorder = store_os;
+
+    store_os = &store_os_real;
+    struct job_store *copy = job_store_copy(js);
+    ck_assert_msg(js_state(copy, name) == state, "on disk %s is %s", name, job_state_name(js_state(copy, name)));
+    job_store_destroy(copy);
+    store_os = recorder;
+}
+
+static void disk_refuses(int code)
+{
+    recorder_fail(0, 10000, code);
+}
+
+static void disk_is_good(void)
+{
+    recorder_fail(0, 0, 0);
+}
+
+/* ---- removals ---- */
+
+START_TEST(remove_at_once__the_disk_follows)
+{
+    uint64_t id = js_submit(js, "a", "2KiB-sealed");
+
+    size_t calls = recorder_calls();
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
+    ck_assert_uint_eq(recorder_calls(), calls);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), -ENOENT);
+    on_disk("a", JOB_QUEUED);
+    jobs_catch_up(js->jobs);
+    on_disk("a", JOB_STATES);
+    ck_assert_str_eq(said, "");
+}
+END_TEST
+
+START_TEST(remove_at_once__engines_stop_and_nothing_more_is_given_out)
+{
+    uint64_t id = js_submit(js, "a", "2KiB-sealed");
+    struct partition_report report = js_report();
+    struct partition_work work;
+    struct job_info info;
+    uint8_t proof[192];
+
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 0, &work), 0);
+    close(work.c1_fd);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
+    ck_assert(jobs_cancelled(js->jobs, id));
+    js_fill_proof(proof, 1, 0);
+    ck_assert_int_eq(jobs_partition_done(js->jobs, id, 0, proof, &report), 0); /* before the disk heard of it */
+    jobs_catch_up(js->jobs);
+    ck_assert_int_eq(jobs_get(js->jobs, id, &info), -ENOENT);
+    id = js_submit(js, "b", "2KiB-sealed");
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 0, &work), -EAGAIN);
+    on_disk("a", JOB_STATES);
+}
+END_TEST
+
+/* The first of those that share a computation goes; the other one's partition is given out under its own number. */
+START_TEST(remove_at_once__the_other_of_its_content_goes_on)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed"), b = js_submit(js, "b", "2KiB-sealed");
+    struct partition_work work;
+
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, a), 0);
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 0, &work), 0);
+    close(work.c1_fd);
+    ck_assert_uint_eq(work.job, b);
+    ck_assert(!jobs_cancelled(js->jobs, b));
+    jobs_partition_returned(js->jobs, b, work.partition);
+    jobs_catch_up(js->jobs);
+    js_prove_all(js);
+    ck_assert_int_eq(js_state(js, "b"), JOB_DONE);
+}
+END_TEST
+
+START_TEST(remove_at_once__what_the_disk_refuses_is_there_again)
+{
+    uint64_t done = js_submit(js, "done", "2KiB-sealed"), queued;
+    uint8_t *proof = NULL;
+    size_t len;
+
+    js_prove_all(js);
+    queued = js_submit(js, "queued", "2KiB-sparse");
+    disk_refuses(EIO);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, done), 0);
+    jobs_catch_up(js->jobs);
+    ck_assert_ptr_nonnull(strstr(said, "Input/output error: the job is there again"));
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, queued), 0);
+    ck_assert_int_eq(jobs_sync(js->jobs), -EIO);
+    ck_assert_int_eq(jobs_sync(js->jobs), 0); /* said once */
+    disk_is_good();
+    ck_assert_uint_eq(id_of("done"), done);
+    ck_assert_int_eq(js_state(js, "done"), JOB_DONE);
+    ck_assert_int_eq(jobs_proof(js->jobs, done, &proof, &len), 0);
+    free(proof);
+    ck_assert_int_gt(js_find(js, "done").report_bytes, 0);
+    ck_assert_int_eq(js_state(js, "queued"), JOB_QUEUED);
+    ck_assert_uint_eq(js_prove_all(js), 1);
+    ck_assert_int_eq(js_state(js, "queued"), JOB_DONE);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, done), 0); /* and can go again */
+    ck_assert_int_eq(jobs_sync(js->jobs), 0);
+    on_disk("done", JOB_STATES);
+}
+END_TEST
+
+/* Where somebody else has the name by now it stays away, and goes from the disk when that lets it. */
+START_TEST(remove_at_once__refused_and_the_name_is_another_file_s)
+{
+    uint64_t id = js_submit(js, "a", "2KiB-sealed");
+    struct upload *u;
+
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
+    u = js_open(js, "a");
+    disk_refuses(EIO);
+    jobs_catch_up(js->jobs);
+    disk_is_good();
+    ck_assert_int_eq(js_state(js, "a"), JOB_RECEIVING);
+    upload_close(u, true);
+    jobs_tick(js->jobs);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    on_disk("a", JOB_STATES);
+}
+END_TEST
+
+/* Not before the engine has let go of the old one. */
+START_TEST(remove_at_once__refused_while_an_engine_has_a_partition)
+{
+    uint64_t id = js_submit(js, "a", "2KiB-sealed");
+    struct partition_work work;
+
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 0, &work), 0);
+    close(work.c1_fd);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
+    disk_refuses(EIO);
+    jobs_catch_up(js->jobs);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    jobs_partition_returned(js->jobs, id, work.partition);
+    jobs_tick(js->jobs);
+    disk_is_good();
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+    js_prove_all(js);
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+}
+END_TEST
+
+/* ---- renames ---- */
+
+START_TEST(rename_at_once__the_disk_follows)
+{
+    uint64_t id = js_submit(js, "a", "2KiB-sealed");
+
+    size_t calls = recorder_calls();
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, "b"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, "c"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, "c"), 0);
+    ck_assert_uint_eq(recorder_calls(), calls);
+    ck_assert_uint_eq(id_of("c"), id);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    on_disk("a", JOB_QUEUED);
+    ck_assert_int_eq(jobs_sync(js->jobs), 0);
+    on_disk("c", JOB_QUEUED);
+    on_disk("a", JOB_STATES);
+}
+END_TEST
+
+/* Both are there after a kill at any moment: the new one is not accepted under the name before the old one has another. */
+START_TEST(rename_at_once__who_gets_the_name_next_waits_for_the_disk)
+{
+    js_submit(js, "a", "2KiB-sealed");
+    js_prove_all(js);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id_of("a"), "b"), 0);
+    js_submit(js, "a", "2KiB-sparse");
+    on_disk("a", JOB_QUEUED);
+    on_disk("b", JOB_DONE);
+}
+END_TEST
+
+START_TEST(rename_at_once__what_the_disk_refuses_has_its_old_name)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed"), b;
+
+    js_prove_all(js);
+    b = js_submit(js, "b", "2KiB-sparse");
+    js_prove_all(js);
+    disk_refuses(ENOSPC);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "a"), 0); /* over an ended one */
+    ck_assert_uint_eq(id_of("a"), b);
+    ck_assert_int_eq(jobs_sync(js->jobs), -ENOSPC);
+    disk_is_good();
+    ck_assert_uint_eq(id_of("a"), a);
+    ck_assert_uint_eq(id_of("b"), b);
+    ck_assert_ptr_nonnull(strstr(said, "No space left on device: it has its old name again"));
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "a"), 0);
+    ck_assert_int_eq(jobs_sync(js->jobs), 0);
+    ck_assert_uint_eq(id_of("a"), b);
+    job_store_reopen(js);
+    ck_assert_uint_eq(id_of("a"), b);
+    ck_assert_int_eq(js_state(js, "b"), JOB_STATES);
+}
+END_TEST
+
+/* Nobody is accepted under the old name as long as the disk has it for the other one. */
+START_TEST(rename_at_once__refused_and_the_old_name_is_another_s)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed"), c;
+
+    js_prove_all(js);
+    c = js_submit(js, "c", "2KiB-v1");
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, a, "b"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, c, "a"), 0);
+    disk_refuses(EIO);
+    jobs_catch_up(js->jobs);
+    disk_is_good();
+    ck_assert_uint_eq(id_of("b"), a); /* late */
+    ck_assert_uint_eq(id_of("c"), c); /* its old name was free */
+    ck_assert_int_eq(js_copy(js, "a", "2KiB-sparse", SIZE_MAX), -EIO);
+    on_disk("a", JOB_DONE);
+    jobs_tick(js->jobs);
+    on_disk("b", JOB_DONE);
+    ck_assert_int_eq(js_copy(js, "a", "2KiB-sparse", SIZE_MAX), 0);
+    on_disk("a", JOB_QUEUED);
+    on_disk("b", JOB_DONE);
+}
+END_TEST
+
+START_TEST(rename_at_once__of_what_a_writer_takes_back)
+{
+    size_t len;
+    const uint8_t *bytes = document("2KiB-sealed", &len);
+    struct upload *u = js_open(js, "a");
+    uint64_t id = upload_job_id(u);
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, "b"), 0);
+    js_write(u, " ", 1, len);
+    ck_assert_int_eq(jobs_sync(js->jobs), 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "b"), JOB_QUEUED);
+    on_disk("b", JOB_QUEUED);
+}
+END_TEST
+
+/* What waits for the disk when the service ends is done then. */
+START_TEST(jobs_close__catches_up)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed");
+
+    js_submit(js, "c", "2KiB-sparse");
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, a, "b"), 0);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id_of("c")), 0);
+    job_store_reopen(js);
+    ck_assert_uint_eq(id_of("b"), a);
+    ck_assert_int_eq(js_state(js, "c"), JOB_STATES);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("jobs behind");
+    TCase *tc = tcase_create("jobs behind");
+
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, open_store, close_store);
+    tcase_add_test(tc, remove_at_once__the_disk_follows);
+    tcase_add_test(tc, remove_at_once__engines_stop_and_nothing_more_is_given_out);
+    tcase_add_test(tc, remove_at_once__the_other_of_its_content_goes_on);
+    tcase_add_test(tc, remove_at_once__what_the_disk_refuses_is_there_again);
+    tcase_add_test(tc, remove_at_once__refused_and_the_name_is_another_file_s);
+    tcase_add_test(tc, remove_at_once__refused_while_an_engine_has_a_partition);
+    tcase_add_test(tc, rename_at_once__the_disk_follows);
+    tcase_add_test(tc, rename_at_once__who_gets_the_name_next_waits_for_the_disk);
+    tcase_add_test(tc, rename_at_once__what_the_disk_refuses_has_its_old_name);
+    tcase_add_test(tc, rename_at_once__refused_and_the_old_name_is_another_s);
+    tcase_add_test(tc, rename_at_once__of_what_a_writer_takes_back);
+    tcase_add_test(tc, jobs_close__catches_up);
+    suite_add_tcase(s, tc);
+    return suite_run(s);
+}
