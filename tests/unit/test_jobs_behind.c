@@ -51,7 +51,8 @@ static void on_disk(const char *name, enum job_state state)
 
     store_os = &store_os_real;
     struct job_store *copy = job_store_copy(js);
-    ck_assert_msg(js_state(copy, name) == state, "on disk %s is %s", name, job_state_name(js_state(copy, name)));
+    ck_assert_msg(js_state(copy, name) == state, "on disk %s is %s", name,
+                  job_state_name(js_state(copy, name)));
     job_store_destroy(copy);
     store_os = recorder;
 }
@@ -97,7 +98,8 @@ START_TEST(remove_at_once__engines_stop_and_nothing_more_is_given_out)
     ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
     ck_assert(jobs_cancelled(js->jobs, id));
     js_fill_proof(proof, 1, 0);
-    ck_assert_int_eq(jobs_partition_done(js->jobs, id, 0, proof, &report), 0); /* before the disk heard of it */
+    ck_assert_int_eq(jobs_partition_done(js->jobs, id, 0, proof, &report),
+                     0); /* before the disk heard of it */
     jobs_catch_up(js->jobs);
     ck_assert_int_eq(jobs_get(js->jobs, id, &info), -ENOENT);
     id = js_submit(js, "b", "2KiB-sealed");
