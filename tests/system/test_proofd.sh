@@ -107,7 +107,7 @@ cannot() { # STATUS OF THE START, TEXT, OPTION...
 }
 long=$(printf 'x%.0s' $(seq 256))
 cannot 1 "a name of more than 255 bytes" --mount "$mnt" --store "$tmp/absent/$long"
-cannot 1 "a name of more than 255 bytes" --mount "$tmp/absent/$long" --store "$tmp/store"
+cannot 1 "a name of more than 255 bytes" --mount "$tmp/absent2/$long" --store "$tmp/store"
 ln -s "$tmp/nothing/at/all" "$tmp/dangling"
 cannot 1 "a symbolic link to what is not there" --mount "$mnt" --store "$tmp/dangling"
 cannot 1 "a symbolic link to what is not there" --mount "$tmp/dangling" --store "$tmp/store"
@@ -118,7 +118,7 @@ mkdir "$tmp/shop"
 echo "a shopping list" >"$tmp/shop/store"
 cannot 1 "not a job store of this version" --mount "$mnt" --store "$tmp/shop"
 cannot 2 "this machine has no CPU" --mount "$mnt" --store "$tmp/store" --nodes cpus:0-4000
-rm -rf "$tmp/absent" "$tmp/store"
+rm -rf "$tmp/absent" "$tmp/absent2" "$tmp/store"
 ok "nothing is mounted after refusals" eval "! mountpoint -q '$mnt'"
 
 # ---- readiness, a second service, no parameters ----
