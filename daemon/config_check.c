@@ -1,9 +1,11 @@
 #include "daemon/config_check.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "daemon/confine.h"
@@ -11,6 +13,7 @@
 #include "daemon/params_watch.h"
 #include "daemon/paths.h"
 #include "daemon/sim.h"
+#include "daemon/store.h"
 #include "numa/circuit/compact.h"
 #include "numa/limits.h"
 
@@ -122,19 +125,53 @@ static int check_dir(const char *what, const char *path, int mode, struct errmsg
     return 0;
 }
 
+/* What mkdir would say of a name that is not there, whatever is above it. */
+static int check_name_to_make(const char *what, const char *path, struct errmsg *err)
+{
+    const char *name = path + strlen(path);
+    struct stat st;
+
+    while (name > path && name[-1] == '/')
+        name--;
+    const char *end = name;
+    while (name > path && name[-1] != '/')
+        name--;
+    if (end - name > NAME_MAX)
+        return errmsg_set(err, -ENAMETOOLONG, "%s: a name of more than %d bytes: %s", what, NAME_MAX, path);
+    if (lstat(path, &st) == 0)
+        return errmsg_set(err, -ENOENT, "%s %s: a symbolic link to what is not there", what, path);
+    return 0;
+}
+
+/* Whoever may write there, nothing can be made. */
+static int check_kind(const char *path, struct errmsg *err)
+{
+    struct statfs fs;
+
+    if (statfs(path, &fs) == 0 && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
+        return errmsg_set(err, -EPERM, "%s is of the kernel's own files", path);
+    return 0;
+}
+
 /* One that is made where it is absent, with what is missing above it. */
 static int check_dir_to_make(const char *what, const char *path, struct errmsg *err)
 {
     char at[PATH_MAX], above[PATH_MAX];
+    int ret;
 
     if (access(path, F_OK) == 0 || errno != ENOENT)
         return check_dir(what, path, R_OK | W_OK | X_OK, err);
     snprintf(at, sizeof(at), "%s", path);
     do {
+        ret = check_name_to_make(what, at, err);
         bool named = path_parent(at, above);
         snprintf(at, sizeof(at), "%s", named ? above : at[0] == '/' ? "/" : ".");
-    } while (access(at, F_OK) < 0 && errno == ENOENT && strcmp(at, ".") != 0);
-    int ret = check_dir(what, at, W_OK | X_OK, err);
+    } while (ret == 0 && access(at, F_OK) < 0 && errno == ENOENT && strcmp(at, ".") != 0);
+    if (ret < 0)
+        return ret;
+    ret = check_dir(what, at, W_OK | X_OK, err);
+    if (ret == 0)
+        ret = check_kind(at, err);
     return ret < 0 ? errmsg_prefix(err, ret, "%s %s cannot be made", what, path) : 0;
 }
 
@@ -203,6 +240,8 @@ int config_check_machine(const struct config *cfg, FILE *warnings, struct errmsg
 {
     int ret = check_dir_to_make("store", cfg->store, err);
 
+    if (ret == 0)
+        ret = store_check(cfg->store, err);
     if (ret == 0)
         ret = check_dir_to_make("mount", cfg->mount, err);
     if (ret == 0 && cfg->params[0])

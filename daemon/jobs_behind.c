@@ -26,11 +26,11 @@
 /* One change. Guarded by jobs->lock while it waits; then it is the worker's. */
 struct behind {
     struct behind *next;
-    struct job *job;               /* a reference */
-    char *from, *to;               /* of a rename; NULL: a removal */
-    uint64_t named, was_named;     /* of a rename */
-    uint64_t loser;                /* the id of the job that had `to`, or 0 */
-    bool late;                     /* the disk has refused it before */
+    struct job *job;           /* a reference */
+    char *from, *to;           /* of a rename; NULL: a removal */
+    uint64_t named, was_named; /* of a rename */
+    uint64_t loser;            /* the id of the job that had `to`, or 0 */
+    bool late;                 /* the disk has refused it before */
 };
 
 /* ---- the queue (with lock) ---- */
@@ -105,13 +105,18 @@ static bool is_taken_away(const struct jobs *jobs, const char *name)
     return false;
 }
 
+static bool is_late(const struct behind *b, const struct job *job, const char *name)
+{
+    for (; b; b = b->next)
+        if (b->late && b->to && b->job != job && !b->job->gone && strcmp(b->from, name) == 0)
+            return true;
+    return false;
+}
+
 /* On disk the name still means another job, which has a new one for users. */
 static bool is_owed(const struct jobs *jobs, const struct job *job, const char *name)
 {
-    for (const struct behind *b = jobs->late; b; b = b->next)
-        if (b->to && b->job != job && !b->job->gone && strcmp(b->from, name) == 0)
-            return true;
-    return false;
+    return is_late(jobs->late, job, name) || is_late(jobs->behind, job, name);
 }
 
 /* ---- telling of what the disk refused ---- */
@@ -127,8 +132,8 @@ static void say_refused(struct jobs *jobs, const struct behind *b, int error, co
     log_err(log_u64("job", b->job->id), log_str("name", name),
             log_str("msg", b->to ? "its rename is not on disk" : "its removal is not on disk"),
             log_str("error", strerror(-error)), log_str("outcome", outcome));
-    if (asprintf(&text, "job %" PRIu64 ": the disk refused its %s: %s: %s", b->job->id, b->to ? "rename" : "removal",
-                 strerror(-error), outcome) >= 0)
+    if (asprintf(&text, "job %" PRIu64 ": the disk refused its %s: %s: %s", b->job->id,
+                 b->to ? "rename" : "removal", strerror(-error), outcome) >= 0)
         say(jobs, text);
 }
 
@@ -238,7 +243,8 @@ static bool undo_rename(struct jobs *jobs, const struct behind *b, int error)
     if (b->loser && bring_back(jobs, b->loser) == -EEXIST)
         note_debris(jobs, b->loser);
     if (error != -ESTALE)
-        say_refused(jobs, b, error, back ? "it has its old name again" : "it has another name by now");
+        say_refused(jobs, b, error,
+                    back ? "it has its old name again" : "it has another name by now");
     return true;
 }
 
@@ -260,9 +266,12 @@ static bool do_next(struct jobs *jobs)
     if (done) {
         job_put(b->job);
     } else {
+        struct behind **last = &jobs->late;
+        while (*last)
+            last = &(*last)->next;
         b->late = true;
-        b->next = jobs->late;
-        jobs->late = b;
+        b->next = NULL;
+        *last = b;
         b = NULL;
     }
     pthread_mutex_unlock(&jobs->lock);
@@ -292,17 +301,21 @@ int behind_settle_name(struct jobs *jobs, const struct job *job, const char *nam
     return ret;
 }
 
-/* With lock: what the disk has refused before is asked of it again. */
+/* With lock: what the disk has refused before is asked of it again, before all else, for that may want names which this gives away. */
 static void ask_again(struct jobs *jobs)
 {
-    struct behind *b = jobs->late, *next;
+    struct behind **last = &jobs->late;
 
-    jobs->late = NULL;
-    for (; b; b = next) {
-        next = b->next;
-        behind_put(jobs, b, b->job);
-        job_put(b->job); /* it had a reference */
+    if (!jobs->late)
+        return;
+    for (; *last; last = &(*last)->next) {
+        jobs->behind_len++;
+        if (!(*last)->next && !jobs->behind)
+            jobs->behind_last = *last;
     }
+    *last = jobs->behind;
+    jobs->behind = jobs->late;
+    jobs->late = NULL;
 }
 
 void jobs_catch_up(struct jobs *jobs)
@@ -400,7 +413,8 @@ int jobs_remove_at_once(struct jobs *jobs, uint64_t id)
 }
 
 /* With lock: it must wait for the disk, or for somebody who does. */
-static bool must_wait(const struct jobs *jobs, const struct job *job, const struct job *target, const char *name)
+static bool must_wait(const struct jobs *jobs, const struct job *job, const struct job *target,
+                      const char *name)
 {
     const struct job *given = jobs->giving.job;
 
@@ -410,12 +424,14 @@ static bool must_wait(const struct jobs *jobs, const struct job *job, const stru
         return true;
     if (job->accepted)
         return false;
-    return job->stray_record || (job->spool && job->spool->closing); /* what becomes of it is being settled, by its name */
+    return job->stray_record ||
+           (job->spool &&
+            job->spool->closing); /* what becomes of it is being settled, by its name */
 }
 
 /* With lock: *b and *names are used up or not. What has the name needs to be forgotten where that is left in *loser. */
-static int rename_behind(struct jobs *jobs, struct job *job, struct new_names *names, struct behind **b,
-                         uint64_t *loser)
+static int rename_behind(struct jobs *jobs, struct job *job, struct new_names *names,
+                         struct behind **b, uint64_t *loser)
 {
     struct job *target = table_find(jobs, names->job);
     bool overwrites = target && target != job && has_business_on_disk(jobs, target);

@@ -818,14 +818,15 @@ static enum exit_status serve(struct service *sv)
 }
 
 /* --check-config: what would be done, and whether it can be. */
-static enum exit_status check(const struct config *cfg)
+static enum exit_status check(struct service *sv)
 {
+    const struct config *cfg = &sv->config;
     struct mount_places places;
     struct errmsg err = {""};
 
     config_print(cfg, stdout);
     if (config_check(cfg, &err) < 0 || config_check_machine(cfg, stderr, &err) < 0 ||
-        mount_check(cfg->mount, &err) < 0) {
+        find_engine(sv, &err) < 0 || choose_made(sv, &err) < 0 || mount_check(cfg->mount, &err) < 0) {
         fprintf(stderr, "proofd: %s\n", err.text);
         return EXIT_USAGE;
     }
@@ -857,7 +858,7 @@ int main(int argc, char **argv)
         puts("proofd " PROOFD_VERSION);
         return EXIT_STOPPED;
     case CONFIG_CHECK:
-        return (int)check(&sv.config);
+        return (int)check(&sv);
     case CONFIG_RUN:
         break;
     }

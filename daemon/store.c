@@ -408,6 +408,20 @@ out:
     return ret;
 }
 
+int store_check(const char *dir, struct errmsg *err)
+{
+    struct store store = {.dir = -1};
+    int ret = open_at(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, &store.dir);
+
+    if (ret == -ENOENT)
+        return 0;
+    if (ret < 0)
+        return errmsg_set(err, ret, "%s: %s", dir, strerror(-ret));
+    ret = counter_read(&store, err);
+    close_fd(store.dir);
+    return ret < 0 ? errmsg_prefix(err, ret, "%s", dir) : 0;
+}
+
 void store_close(struct store *store)
 {
     if (!store)

@@ -32,6 +32,10 @@ enum store_file {
 
 struct store;
 
+/* Whether store_open would find a store there that it can use, or nothing yet: changes nothing. That another process has it is no
+ * error. */
+int store_check(const char *dir, struct errmsg *err);
+
 /* Opens the store, which is made if it is absent, and locks it. -EBUSY when another process has it,
  * -EPROTO when a later version of the service wrote it. */
 int store_open(const char *dir, struct store **out, struct errmsg *err);

@@ -188,6 +188,23 @@ static const struct topology_node *common_node(const struct topology *t, const c
     return found;
 }
 
+/* Those that are offline or not allowed may be had another time; those that are not there are a mistake. */
+static int check_present(const struct topology *t, const cpu_set_t *wanted, const char *who, struct errmsg *err)
+{
+    char absent[LIST_BYTES], has[LIST_BYTES];
+    cpu_set_t *missing = t->present ? set_alloc() : NULL;
+
+    if (!missing)
+        return 0;
+    CPU_AND_S(SET_BYTES, missing, wanted, t->present);
+    CPU_XOR_S(SET_BYTES, missing, missing, wanted);
+    bool any = CPU_COUNT_S(SET_BYTES, missing) > 0;
+    topology_format_list(missing, absent, sizeof(absent));
+    topology_format_list(t->present, has, sizeof(has));
+    set_free(missing);
+    return any ? errmsg_set(err, -EINVAL, "%s: this machine has no CPU %s; it has %s", who, absent, has) : 0;
+}
+
 static int take_list(const struct topology *t, const struct placement_allowed *allowed,
                      const char *list, struct placement *p, cpu_set_t *online, struct errmsg *err)
 {
@@ -197,7 +214,9 @@ static int take_list(const struct topology *t, const struct placement_allowed *a
         return errmsg_set(err, -EINVAL, "'%s' is no list of CPUs such as 0-3,8", list);
     snprintf(who, sizeof(who), "CPUs %.150s", list);
     find_online(t, online);
-    int ret = take_cpus(p, allowed, online, who, err);
+    int ret = check_present(t, p->cpus, who, err);
+    if (ret == 0)
+        ret = take_cpus(p, allowed, online, who, err);
     if (ret < 0)
         return ret;
     const struct topology_node *node = common_node(t, p->cpus);

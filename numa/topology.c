@@ -260,6 +260,22 @@ static int read_gpus(struct topology *t, const char *root)
     return ret;
 }
 
+static int read_present(struct topology *t, const char *root)
+{
+    char text[NODE_FILE_BYTES];
+
+    if (!read_text(text, root, "devices/system/cpu", "", "present"))
+        return 0;
+    t->present = CPU_ALLOC(TOPOLOGY_CPUS_MAX);
+    if (!t->present)
+        return -ENOMEM;
+    if (topology_parse_list(text, t->present) <= 0) {
+        CPU_FREE(t->present);
+        t->present = NULL;
+    }
+    return 0;
+}
+
 int topology_read(const char *sysfs_root, struct topology **out, struct errmsg *err)
 {
     char text[NODE_FILE_BYTES];
@@ -279,6 +295,8 @@ int topology_read(const char *sysfs_root, struct topology **out, struct errmsg *
     if (online)
         CPU_FREE(online);
     if (ret == 0)
+        ret = read_present(t, sysfs_root);
+    if (ret == 0)
         ret = read_gpus(t, sysfs_root);
     if (ret < 0) {
         topology_destroy(t);
@@ -295,6 +313,8 @@ void topology_destroy(struct topology *t)
     for (size_t i = 0; i < t->nodes_len; i++)
         if (t->nodes[i].cpus)
             CPU_FREE(t->nodes[i].cpus);
+    if (t->present)
+        CPU_FREE(t->present);
     free(t->nodes);
     free(t->gpus);
     free(t);

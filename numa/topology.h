@@ -38,6 +38,7 @@ struct topology {
     size_t gpus_len;
     struct topology_gpu *gpus;
     bool from_sysfs; /* false: one made-up node */
+    cpu_set_t *present; /* CPUs that there are, online or not; NULL: not known */
 };
 
 /* Reads the nodes under sysfs_root (TOPOLOGY_SYSFS, or a tree of a test). Returns 0 with *out set (end

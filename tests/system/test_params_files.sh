@@ -68,11 +68,12 @@ start --nodes "cpus:0"
 expect "the engine is up" wait_for 60 engines_up 1
 same "no file, no name" "$(ls "$mnt/params")" ""
 echo x >"$work/empty/$(basename "$file")"
-same "a file, a name" "$(ls "$mnt/params")" "2KiB"
+names_are() { [ "$(ls "$mnt/params")" = "$1" ]; }
+expect "a file, a name, within a moment" wait_for 10 names_are 2KiB
 like "which says what is wrong" "$(cat "$p")" "trust unusable: .*"
 refuse "it cannot be loaded" wish load
 rm "$work/empty/"*
-same "no file, no name" "$(ls "$mnt/params")" ""
+expect "no file, no name" wait_for 10 names_are ""
 refuse "nothing to write to" wish load
 expect "a clean end" stop
 

@@ -98,6 +98,27 @@ refused 2 "is not empty ('there' is in it)" --check-config --mount "$tmp/full" -
 refused 1 "is not empty ('there' is in it)" --mount "$tmp/full" --store "$tmp/store"
 : >"$tmp/file"
 refused 1 "$tmp/file" --mount "$mnt" --store "$tmp/file/store"
+# What cannot start does not pass the check either, and neither leaves anything behind.
+cannot() { # STATUS OF THE START, TEXT, OPTION...
+    local status=$1 text=$2
+    shift 2
+    refused 2 "$text" --check-config "$@"
+    refused "$status" "" "$@"
+}
+long=$(printf 'x%.0s' $(seq 256))
+cannot 1 "a name of more than 255 bytes" --mount "$mnt" --store "$tmp/absent/$long"
+cannot 1 "a name of more than 255 bytes" --mount "$tmp/absent2/$long" --store "$tmp/store"
+ln -s "$tmp/nothing/at/all" "$tmp/dangling"
+cannot 1 "a symbolic link to what is not there" --mount "$mnt" --store "$tmp/dangling"
+cannot 1 "a symbolic link to what is not there" --mount "$tmp/dangling" --store "$tmp/store"
+cannot 1 "/proc is of the kernel's own files" --mount "$mnt" --store /proc/proofd
+cannot 1 "/sys is of the kernel's own files" --mount /sys/proofd --store "$tmp/store"
+cannot 1 "not a directory" --mount "$tmp/file" --store "$tmp/store"
+mkdir "$tmp/shop"
+echo "a shopping list" >"$tmp/shop/store"
+cannot 1 "not a job store of this version" --mount "$mnt" --store "$tmp/shop"
+cannot 2 "this machine has no CPU" --mount "$mnt" --store "$tmp/store" --nodes cpus:0-4000
+rm -rf "$tmp/absent" "$tmp/absent2" "$tmp/store"
 ok "nothing is mounted after refusals" eval "! mountpoint -q '$mnt'"
 
 # ---- readiness, a second service, no parameters ----

@@ -90,6 +90,8 @@ like "says why" "$(cat "$work/out")" "Bad message"
 expect "the file keeps its name" test -e "$jobs/.bad.tmp"
 refuse "there is no job" test -e "$jobs/final"
 expect "rm" rm "$jobs/.bad.tmp"
+expect "the reason stays under the new name" wait_for 5 test -s "$jobs/final.error"
+expect "rm of that" rm "$jobs/final.error"
 
 # ---- what cannot be proved here, for want of parameters
 big=$(c1 512MiB-sparse)
@@ -110,6 +112,8 @@ sed 's/"registered_proof":"[^"]*"/"registered_proof":"StackedDrg2KiBV1_2_Feat_No
 refuse "mv of what this version does not support" mv "$jobs/.non-interactive" "$jobs/big"
 like "says, and nothing of subdirectories" "$(cat "$work/out")" "Operation not supported"
 rm "$jobs/.non-interactive"
+expect "and why" wait_for 5 grep -q "[Nn]on-interactive\|NonInteractive" "$jobs/big.error"
+rm "$jobs/big.error"
 refuse "mv to a reserved name" mv "$jobs/.big" "$jobs/big.proof"
 like "says" "$(cat "$work/out")" "Operation not permitted"
 rm "$jobs/.big"

@@ -279,6 +279,25 @@ START_TEST(config_check_machine__directories_and_programs)
     ck_assert_int_ne(access(cfg.store, F_OK), 0); /* nothing is made */
     snprintf(cfg.store, sizeof(cfg.store), "%s/a/b/store", dir);
     ck_assert_int_eq(check_machine(), 0);
+    char name[300];
+    memset(name, 'x', 256);
+    name[256] = '\0';
+    snprintf(cfg.store, sizeof(cfg.store), "%s/absent/%s/store", dir, name);
+    refuses(check_machine, "a name of more than 255 bytes");
+    snprintf(cfg.store, sizeof(cfg.store), "%s/nowhere/store", dir);
+    snprintf(file, sizeof(file), "%s/nowhere", dir);
+    ck_assert_int_eq(symlink("/nonexistent/a", file), 0);
+    refuses(check_machine, "nowhere: a symbolic link to what is not there");
+    strcpy(cfg.store, "/proc/proofd/store");
+    refuses(check_machine, geteuid() == 0 ? "/proc is of the kernel's own files" : "cannot be made");
+    snprintf(cfg.store, sizeof(cfg.store), "%s/full", dir);
+    ck_assert_int_eq(mkdir(cfg.store, 0700), 0);
+    ck_assert_int_eq(check_machine(), 0);
+    snprintf(file, sizeof(file), "%s/full/store", dir);
+    FILE *counter = fopen(file, "w");
+    fputs("a shopping list\n", counter);
+    fclose(counter);
+    refuses(check_machine, "store: not a job store of this version");
     snprintf(file, sizeof(file), "%s/file", dir);
     fclose(fopen(file, "w"));
     snprintf(cfg.store, sizeof(cfg.store), "%s/file/b/store", dir);

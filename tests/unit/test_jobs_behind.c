@@ -51,7 +51,8 @@ static void on_disk(const char *name, enum job_state state)
 
     store_os = &store_os_real;
     struct job_store *copy = job_store_copy(js);
-    ck_assert_msg(js_state(copy, name) == state, "on disk %s is %s", name, job_state_name(js_state(copy, name)));
+    ck_assert_msg(js_state(copy, name) == state, "on disk %s is %s", name,
+                  job_state_name(js_state(copy, name)));
     job_store_destroy(copy);
     store_os = recorder;
 }
@@ -97,7 +98,8 @@ START_TEST(remove_at_once__engines_stop_and_nothing_more_is_given_out)
     ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
     ck_assert(jobs_cancelled(js->jobs, id));
     js_fill_proof(proof, 1, 0);
-    ck_assert_int_eq(jobs_partition_done(js->jobs, id, 0, proof, &report), 0); /* before the disk heard of it */
+    ck_assert_int_eq(jobs_partition_done(js->jobs, id, 0, proof, &report),
+                     0); /* before the disk heard of it */
     jobs_catch_up(js->jobs);
     ck_assert_int_eq(jobs_get(js->jobs, id, &info), -ENOENT);
     id = js_submit(js, "b", "2KiB-sealed");
@@ -294,6 +296,98 @@ START_TEST(rename_at_once__of_what_a_writer_takes_back)
 }
 END_TEST
 
+/* ---- at random ---- */
+
+#define NAMES 4
+#define STEPS 80
+
+static size_t list(struct job_store *of, struct job_info info[NAMES])
+{
+    size_t n = jobs_list(of->jobs, 0, info, NAMES);
+
+    ck_assert_uint_le(n, NAMES);
+    return n;
+}
+
+/* Every job of the table is on disk, whatever its name there; `same`: by its name, and no other. */
+static void disk_has_all(unsigned seed, unsigned step, bool same)
+{
+    const struct store_os *recorder = store_os;
+    struct job_info here[NAMES], there[NAMES];
+    size_t n = list(js, here), found = 0;
+
+    store_os = &store_os_real;
+    struct job_store *copy = job_store_copy(js);
+    size_t m = list(copy, there);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < m; k++)
+            found += here[i].id == there[k].id && (!same || strcmp(here[i].name, there[k].name) == 0);
+    job_store_destroy(copy);
+    store_os = recorder;
+    ck_assert_msg(found == n && (!same || n == m), "seed %u step %u: %zu jobs, %zu of them among %zu on disk", seed,
+                  step, n, found, m);
+}
+
+static void any_step(unsigned *seed)
+{
+    static const char *const names[NAMES] = {"a", "b", "c", "d"};
+    static const char *const vectors[] = {"2KiB-sealed", "2KiB-sparse", "2KiB-v1"};
+    const char *name = names[(unsigned)rand_r(seed) % NAMES], *other = names[(unsigned)rand_r(seed) % NAMES];
+    struct job_info info;
+    bool there = jobs_find(js->jobs, name, &info) == 0;
+
+    switch ((unsigned)rand_r(seed) % 10) {
+    case 0:
+    case 1: /* some calls, or all */
+        recorder_fail((unsigned)rand_r(seed) % 12, rand_r(seed) % 2 ? 10000 : 1 + (unsigned)rand_r(seed) % 8, EIO);
+        if (rand_r(seed) % 2)
+            jobs_tick(js->jobs);
+        else
+            jobs_catch_up(js->jobs);
+        disk_is_good();
+        break;
+    case 2:
+        jobs_tick(js->jobs);
+        break;
+    case 3:
+        jobs_catch_up(js->jobs);
+        break;
+    case 4:
+        js_prove_all(js);
+        break;
+    case 5:
+    case 6: /* cp to what is free; the name may be another's on disk yet */
+        if (!there)
+            js_copy(js, name, vectors[(unsigned)rand_r(seed) % 3], SIZE_MAX);
+        if (jobs_find(js->jobs, name, &info) == 0 && info.state == JOB_REJECTED)
+            jobs_remove_at_once(js->jobs, info.id);
+        break;
+    case 7:
+        if (there)
+            jobs_remove_at_once(js->jobs, info.id);
+        break;
+    default:
+        if (there)
+            jobs_rename_at_once(js->jobs, info.id, other);
+    }
+}
+
+START_TEST(at_random__none_is_lost_and_none_is_there_twice)
+{
+    unsigned seed = (unsigned)_i * 7919 + 1, first = seed;
+
+    for (unsigned step = 0; step < STEPS; step++) {
+        any_step(&seed);
+        disk_has_all(first, step, false);
+    }
+    disk_is_good();
+    jobs_tick(js->jobs);
+    jobs_tick(js->jobs);
+    jobs_sync(js->jobs);
+    disk_has_all(first, STEPS, true);
+}
+END_TEST
+
 /* What waits for the disk when the service ends is done then. */
 START_TEST(jobs_close__catches_up)
 {
@@ -326,6 +420,7 @@ int main(void)
     tcase_add_test(tc, rename_at_once__what_the_disk_refuses_has_its_old_name);
     tcase_add_test(tc, rename_at_once__refused_and_the_old_name_is_another_s);
     tcase_add_test(tc, rename_at_once__of_what_a_writer_takes_back);
+    tcase_add_loop_test(tc, at_random__none_is_lost_and_none_is_there_twice, 0, getenv("PROOFD_QUICK") ? 5 : 60);
     tcase_add_test(tc, jobs_close__catches_up);
     suite_add_tcase(s, tc);
     return suite_run(s);

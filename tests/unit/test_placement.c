@@ -21,6 +21,7 @@ static struct errmsg err;
 static void setup(void)
 {
     root = fake_root_make();
+    fake_root_put("sys/devices/system/cpu/present", "0-7\n");
     fake_root_put("sys/devices/system/node/online", "0-1\n");
     fake_root_put("sys/devices/system/node/node0/cpulist", "0-2\n");
     fake_root_put("sys/devices/system/node/node1/cpulist", "4-7\n");
@@ -120,6 +121,24 @@ START_TEST(placement_of_cpus__one_of_them_is_offline)
 }
 END_TEST
 
+START_TEST(placement_of_cpus__one_that_there_is_not)
+{
+    look();
+    ck_assert_int_eq(placement_of_cpus(t, &allowed, "6-9,99", &p, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "CPUs 6-9,99: this machine has no CPU 8-9,99; it has 0-7"));
+}
+END_TEST
+
+/* Where nobody knows which there are it is as if those were offline. */
+START_TEST(placement_of_cpus__nobody_knows_which_there_are)
+{
+    fake_root_put("sys/devices/system/cpu/present", "\n");
+    look();
+    ck_assert_int_eq(placement_of_cpus(t, &allowed, "6-9", &p, &err), 0);
+    expect("6-7", 1, "of CPUs 6-9 only 6-7 can be used");
+}
+END_TEST
+
 START_TEST(placement_of_cpus__a_cpuset_leaves_less)
 {
     fake_root_put("proc/self/status", "Cpus_allowed_list:\t4-5\nMems_allowed_list:\t0-1\n");
@@ -190,6 +209,8 @@ int main(void)
     tcase_add_test(tc, placement_of_node__without_memory);
     tcase_add_test(tc, placement_of_node__that_is_not_there);
     tcase_add_test(tc, placement_of_cpus__one_of_them_is_offline);
+    tcase_add_test(tc, placement_of_cpus__one_that_there_is_not);
+    tcase_add_test(tc, placement_of_cpus__nobody_knows_which_there_are);
     tcase_add_test(tc, placement_of_cpus__a_cpuset_leaves_less);
     tcase_add_test(tc, placement_of_cpus__of_two_nodes);
     tcase_add_test(tc, placement_of_cpus__what_is_no_list);
