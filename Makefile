@@ -246,7 +246,7 @@ gpu-benches: $(GPU_BENCHES)
 check-gpu: gpu-tests
 	@BUILD=$(BUILD) tests/run.sh gpu
 
-# The package in a Debian of two NUMA nodes, in a virtual machine: minutes without acceleration. VM_PROOF=cpu: with a proof by its CPUs.
+# The package in a Debian of two NUMA nodes, in a virtual machine: minutes where there is no KVM. VM_PROOF=cpu: with a proof by its CPUs.
 check-vm:
 	@tests/lib/packages.sh vm
 	@$(MAKE) --no-print-directory $(PARALLEL) all system-helpers
