@@ -20,6 +20,8 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $(
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 # Sanitized code takes twice as long to compile with all optimizations, and is none the better checked; arithmetic has them, for it runs for minutes.
 OPTIMIZE := $(if $(SAN),-O1,-O2)
+# Reports of sanitizers name lines, which is all that is asked of them.
+DEBUG := $(if $(SAN),-g1,-g)
 $(BUILD)/numa/%.o $(BUILD)/gpu/%.o $(BUILD)/tests/lib/%.o: OPTIMIZE := -O2
 PKGS := fuse3 libcrypto libzstd zlib numa libseccomp
 PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
@@ -31,10 +33,10 @@ BLST_SRC ?=
 BLST := $(if $(BLST_SRC),$(BLST_SRC),build/deps/blst)
 BLST_LIB := $(BUILD)/blst/libblst.a
 
-OUR_CFLAGS = -std=c11 $(OPTIMIZE) -g $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
+OUR_CFLAGS = -std=c11 $(OPTIMIZE) $(DEBUG) $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
 	-D_GNU_SOURCE -DFUSE_USE_VERSION=312 -DPROOFD_LIBDIR=\"$(PREFIX)/lib/proofd\" -pthread $(PKG_CFLAGS) -MMD -MP
 # C++ only where it must be: near CUDA, in the tests of code that host and device share, and near gRPC.
-OUR_CXXFLAGS = -std=c++17 $(OPTIMIZE) -g $(BASELINE) $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(SANFLAGS) \
+OUR_CXXFLAGS = -std=c++17 $(OPTIMIZE) $(DEBUG) $(BASELINE) $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(SANFLAGS) \
 	-I. -isystem $(BLST)/bindings -D_GNU_SOURCE -pthread $(PKG_CFLAGS) -MMD -MP
 LIBS = $(BLST_LIB) $(PKG_LIBS) -lpthread -lm
 
@@ -223,7 +225,7 @@ fuzzers: $(FUZZERS)
 FUZZ_SECONDS ?= 60
 fuzz:
 	@$(MAKE) --no-print-directory $(PARALLEL) CC=clang SAN=address,undefined BUILD=build/fuzz \
-		CFLAGS="-fsanitize=fuzzer-no-link $(CFLAGS)" fuzzers
+		CFLAGS="-fsanitize=fuzzer-no-link $(CFLAGS)" LIB_SRCS="$(filter numa/% gpu/%,$(LIB_SRCS))" fuzzers
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
 
 # Packages come first and pkg-config is asked afterwards, hence the second make.
