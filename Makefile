@@ -221,7 +221,7 @@ system-helpers: $(SYSTEM_HELPERS)
 benches: $(BENCHES)
 fuzzers: $(FUZZERS)
 
-# Each target for FUZZ_SECONDS; findings in build/fuzz/findings.
+# Each target for FUZZ_SECONDS; findings in build/fuzz/findings. They read what numa/ and gpu/ read.
 FUZZ_SECONDS ?= 60
 fuzz:
 	@$(MAKE) --no-print-directory $(PARALLEL) CC=clang SAN=address,undefined BUILD=build/fuzz \
@@ -399,4 +399,5 @@ format:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name deb -prune -o -name vm -prune -o -name '*.d' -type f -print 2>/dev/null)
+# Of this build alone: another one in a directory below may be at work.
+-include $(shell find $(addprefix $(BUILD)/,numa gpu daemon fuse tests doc pic lint) -name '*.d' -type f 2>/dev/null)
