@@ -20,6 +20,8 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $(
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 # Sanitized code takes twice as long to compile with all optimizations, and is none the better checked; arithmetic has them, for it runs for minutes.
 OPTIMIZE := $(if $(SAN),-O1,-O2)
+# Reports of sanitizers name lines, which is all that is asked of them.
+DEBUG := $(if $(SAN),-g1,-g)
 $(BUILD)/numa/%.o $(BUILD)/gpu/%.o $(BUILD)/tests/lib/%.o: OPTIMIZE := -O2
 PKGS := fuse3 libcrypto libzstd zlib numa libseccomp
 PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
@@ -31,10 +33,10 @@ BLST_SRC ?=
 BLST := $(if $(BLST_SRC),$(BLST_SRC),build/deps/blst)
 BLST_LIB := $(BUILD)/blst/libblst.a
 
-OUR_CFLAGS = -std=c11 $(OPTIMIZE) -g $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
+OUR_CFLAGS = -std=c11 $(OPTIMIZE) $(DEBUG) $(BASELINE) $(WARN) $(SANFLAGS) -I. -isystem $(BLST)/bindings \
 	-D_GNU_SOURCE -DFUSE_USE_VERSION=312 -DPROOFD_LIBDIR=\"$(PREFIX)/lib/proofd\" -pthread $(PKG_CFLAGS) -MMD -MP
 # C++ only where it must be: near CUDA, in the tests of code that host and device share, and near gRPC.
-OUR_CXXFLAGS = -std=c++17 $(OPTIMIZE) -g $(BASELINE) $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(SANFLAGS) \
+OUR_CXXFLAGS = -std=c++17 $(OPTIMIZE) $(DEBUG) $(BASELINE) $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(SANFLAGS) \
 	-I. -isystem $(BLST)/bindings -D_GNU_SOURCE -pthread $(PKG_CFLAGS) -MMD -MP
 LIBS = $(BLST_LIB) $(PKG_LIBS) -lpthread -lm
 
@@ -219,11 +221,11 @@ system-helpers: $(SYSTEM_HELPERS)
 benches: $(BENCHES)
 fuzzers: $(FUZZERS)
 
-# Each target for FUZZ_SECONDS; findings in build/fuzz/findings.
+# Each target for FUZZ_SECONDS; findings in build/fuzz/findings. They read what numa/ and gpu/ read.
 FUZZ_SECONDS ?= 60
 fuzz:
 	@$(MAKE) --no-print-directory $(PARALLEL) CC=clang SAN=address,undefined BUILD=build/fuzz \
-		CFLAGS="-fsanitize=fuzzer-no-link $(CFLAGS)" fuzzers
+		CFLAGS="-fsanitize=fuzzer-no-link $(CFLAGS)" LIB_SRCS="$(filter numa/% gpu/%,$(LIB_SRCS))" fuzzers
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
 
 # Packages come first and pkg-config is asked afterwards, hence the second make.
@@ -246,7 +248,7 @@ gpu-benches: $(GPU_BENCHES)
 check-gpu: gpu-tests
 	@BUILD=$(BUILD) tests/run.sh gpu
 
-# The package in a Debian of two NUMA nodes, in a virtual machine: minutes without acceleration. VM_PROOF=cpu: with a proof by its CPUs.
+# The package in a Debian of two NUMA nodes, in a virtual machine: minutes where there is no KVM. VM_PROOF=cpu: with a proof by its CPUs.
 check-vm:
 	@tests/lib/packages.sh vm
 	@$(MAKE) --no-print-directory $(PARALLEL) all system-helpers
@@ -295,7 +297,8 @@ check-files:
 	@BUILD=$(BUILD) tests/run.sh files
 
 # The same tests under sanitizers; PROOFD_QUICK leaves out, visibly, what would take these many minutes.
-# make SAN=address,undefined BUILD=build/asan check-sanitized; make SAN=thread BUILD=build/tsan check-threads
+# make SAN=address,undefined BUILD=build/asan check-sanitized; make SAN=thread BUILD=build/tsan check-threads. The latter leaves out
+# cases in which there is one thread (tests/lib/suite.h).
 check-sanitized:
 	@$(MAKE) --no-print-directory $(PARALLEL) all unit-tests system-helpers
 	@PROOFD_QUICK=1 BUILD=$(BUILD) tests/run.sh unit system
@@ -305,7 +308,7 @@ THREADED := unit/test_arena unit/test_groth16 unit/test_partitions unit/test_use
 THREADED_TESTS = $(foreach t,$(UNIT_TESTS),$(if $(strip $(foreach w,$(THREADED),$(findstring $(w),$(t)))),$(t)))
 check-threads:
 	@$(MAKE) --no-print-directory $(PARALLEL) all $(THREADED_TESTS) system-helpers
-	@PROOFD_QUICK=1 BUILD=$(BUILD) ONLY="$(THREADED)" tests/run.sh unit system
+	@PROOFD_QUICK=1 CK_EXCLUDE_TAGS=one-thread BUILD=$(BUILD) ONLY="$(THREADED)" tests/run.sh unit system
 
 # One line a measurement: median, spread, machine, beside a calibration (doc/measurements.md).
 bench: all benches
@@ -396,4 +399,5 @@ format:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name deb -prune -o -name vm -prune -o -name '*.d' -type f -print 2>/dev/null)
+# Of this build alone: another one in a directory below may be at work.
+-include $(shell find $(addprefix $(BUILD)/,numa gpu daemon fuse tests doc pic lint) -name '*.d' -type f 2>/dev/null)

@@ -6,6 +6,9 @@
 
 #include <check.h>
 
+/* The tag of cases in which there is one thread: a sanitizer of threads sees nothing in them (make check-threads). */
+#define ONE_THREAD "one-thread"
+
 /* Says that a test is left out, and what the machine lacks. */
 void suite_skip(const char *test, const char *lacks);
 

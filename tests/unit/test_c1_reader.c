@@ -415,30 +415,33 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("c1_reader");
-    TCase *tc = tcase_create("c1_reader");
+    TCase *tc = tcase_create("c1_reader"), *one = tcase_create("one thread");
 
     printf("seed %d\n", SEED);
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, c1_reader__every_vector_passes_the_strict_checks, 0, 6);
-    tcase_add_loop_test(tc, c1_reader__decoded_form_equals_the_bincode_of_the_reference, 0, 2);
-    tcase_add_loop_test(tc, write_json__gives_back_the_bare_json, 0, 6);
-    tcase_add_test(tc, c1_reader__any_order_of_keys_and_any_white_space);
-    tcase_add_loop_test(tc, c1_reader__printed_more_prettily_than_anybody_does, 0, 6);
-    tcase_add_test(tc, c1_reader__chunks_of_any_length);
-    tcase_add_loop_test(tc, c1_reader__all_forms_are_one_content, 0, 6);
-    tcase_add_test(tc, c1_reader__members_and_frames_may_follow_each_other);
-    tcase_add_test(tc, c1_reader__wrapper_as_tools_write_it);
-    tcase_add_test(tc, c1_reader__base64_with_line_breaks);
+    tcase_set_timeout(one, 300);
+    tcase_set_tags(one, ONE_THREAD);
+    tcase_add_loop_test(one, c1_reader__every_vector_passes_the_strict_checks, 0, 6);
+    tcase_add_loop_test(one, c1_reader__decoded_form_equals_the_bincode_of_the_reference, 0, 2);
+    tcase_add_loop_test(one, write_json__gives_back_the_bare_json, 0, 6);
+    tcase_add_test(one, c1_reader__any_order_of_keys_and_any_white_space);
+    tcase_add_loop_test(one, c1_reader__printed_more_prettily_than_anybody_does, 0, 6);
+    tcase_add_test(one, c1_reader__chunks_of_any_length);
+    tcase_add_loop_test(one, c1_reader__all_forms_are_one_content, 0, 6);
+    tcase_add_test(one, c1_reader__members_and_frames_may_follow_each_other);
+    tcase_add_test(one, c1_reader__wrapper_as_tools_write_it);
+    tcase_add_test(one, c1_reader__base64_with_line_breaks);
     tcase_add_test(tc, c1_reader__workers_change_nothing);
     for (int i = 0; i < (int)ARRAY_LEN(elsewhere); i++) {
         char path[VECTOR_PATH_MAX];
         if (vector_find(path, elsewhere[i])) {
             tcase_add_loop_test(tc, c1_reader__vectors_outside_the_tree, i, i + 1);
             if (i == 1)
-                tcase_add_loop_test(tc, c1_reader__a_large_vector_printed_prettily, i, i + 1);
+                tcase_add_loop_test(one, c1_reader__a_large_vector_printed_prettily, i, i + 1);
         } else
             suite_skip(elsewhere[i], "needs $PROOFD_SHARED with the large vectors");
     }
     suite_add_tcase(s, tc);
+    suite_add_tcase(s, one);
     return suite_run(s);
 }

@@ -301,21 +301,24 @@ int main(void)
 {
     const bool quick = getenv("PROOFD_QUICK");
     Suite *s = suite_create("circuit");
-    TCase *tc = tcase_create("circuit");
+    TCase *tc = tcase_create("circuit"), *one = tcase_create("one thread");
 
     tcase_set_timeout(tc, 1800);
-    tcase_add_loop_test(tc, circuit_rows__equal_the_recorded_ones, 0,
+    tcase_set_timeout(one, 1800);
+    tcase_set_tags(one, ONE_THREAD);
+    tcase_add_loop_test(one, circuit_rows__equal_the_recorded_ones, 0,
                         quick ? 2 : POREP_TOTALS_SMALL);
-    tcase_add_loop_test(tc, circuit_rows__equal_the_recorded_ones_of_odd_shapes, 0, POREP_ODD);
-    tcase_add_loop_test(tc, circuit_create__calls_bits_what_the_gadgets_call_so, 0, quick ? 2 : 4);
-    tcase_add_test(tc, circuit_create__leaves_nothing_out_of_range);
-    tcase_add_loop_test(tc, circuit_create__says_which_points_a_value_has, 0, 3);
+    tcase_add_loop_test(one, circuit_rows__equal_the_recorded_ones_of_odd_shapes, 0, POREP_ODD);
+    tcase_add_loop_test(one, circuit_create__calls_bits_what_the_gadgets_call_so, 0, quick ? 2 : 4);
+    tcase_add_test(one, circuit_create__leaves_nothing_out_of_range);
+    tcase_add_loop_test(one, circuit_create__says_which_points_a_value_has, 0, 3);
     tcase_add_test(tc, circuit_of_size__is_one_for_all_who_ask);
-    tcase_add_test(tc, circuit_bytes__stay_below_96_MB);
+    tcase_add_test(one, circuit_bytes__stay_below_96_MB);
     if (quick)
         suite_skip("rows of sizes from 16KiB", "time (PROOFD_QUICK is set)");
     else
         tcase_add_test(tc, circuit_rows__equal_the_recorded_ones_of_large_sizes);
     suite_add_tcase(s, tc);
+    suite_add_tcase(s, one);
     return suite_run(s);
 }

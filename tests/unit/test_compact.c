@@ -391,7 +391,7 @@ static bool open_large(void)
 int main(void)
 {
     Suite *s = suite_create("compact");
-    TCase *tc = tcase_create("compact");
+    TCase *tc = tcase_create("compact"), *one = tcase_create("one thread");
     int n_sizes = 0, n_names = 0;
 
     while (sector_sizes[n_sizes].name)
@@ -399,19 +399,22 @@ int main(void)
     while (c1_names[n_names])
         n_names++;
     tcase_set_timeout(tc, 600);
+    tcase_set_timeout(one, 600);
+    tcase_set_tags(one, ONE_THREAD);
     tcase_add_loop_test(tc, compact_compute__equals_the_gadgets, 0,
                         getenv("PROOFD_QUICK") ? 2 : n_sizes);
     tcase_add_test(tc, compact_compute__is_the_same_on_any_number_of_threads);
-    tcase_add_loop_test(tc, compact_make__equals_the_reference, 0, n_names);
-    tcase_add_loop_test(tc, compact_make__takes_from_a_c1_what_the_gadgets_take, 0, 3);
-    tcase_add_test(tc, compact_expand__any_range_is_part_of_the_whole);
-    tcase_add_test(tc, compact_make__refuses_roots_that_differ);
-    tcase_add_test(tc, compact_bytes__stay_below_96_MB);
-    tcase_add_loop_test(tc, compact_bytes_of_size__equals_the_circuits, 0, 10);
+    tcase_add_loop_test(one, compact_make__equals_the_reference, 0, n_names);
+    tcase_add_loop_test(one, compact_make__takes_from_a_c1_what_the_gadgets_take, 0, 3);
+    tcase_add_test(one, compact_expand__any_range_is_part_of_the_whole);
+    tcase_add_test(one, compact_make__refuses_roots_that_differ);
+    tcase_add_test(one, compact_bytes__stay_below_96_MB);
+    tcase_add_loop_test(one, compact_bytes_of_size__equals_the_circuits, 0, 10);
     if (open_large())
         tcase_add_loop_test(tc, compact_make__equals_the_reference_of_32GiB, 0,
                             getenv("PROOFD_ALL") ? LARGE_PARTITIONS / 2 : 1);
     suite_add_tcase(s, tc);
+    suite_add_tcase(s, one);
     int status = suite_run(s);
     c1_destroy(large_c1);
     circuit_destroy(large_circuit);

@@ -255,21 +255,24 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("compact_rows");
-    TCase *tc = tcase_create("compact_rows");
+    TCase *tc = tcase_create("compact_rows"), *one = tcase_create("one thread");
 
     printf("seed %u\n", SEED);
     tcase_set_timeout(tc, 600);
+    tcase_set_timeout(one, 600);
+    tcase_set_tags(one, ONE_THREAD);
     int sizes = SIZES;
     if (getenv("PROOFD_QUICK")) {
         sizes = SIZES_QUICK;
         suite_skip("rows of sizes from 32KiB", "time (PROOFD_QUICK is set)");
     }
     tcase_add_loop_test(tc, compact_all_rows__equal_the_gadgets, 0, sizes);
-    tcase_add_loop_test(tc, compact_all_rows__of_a_witness_that_satisfies_nothing, 0, sizes);
-    tcase_add_test(tc, compact_all_rows__of_a_witness_of_ones);
-    tcase_add_loop_test(tc, compact_all_rows__equal_the_assignment, 0, 2);
-    tcase_add_test(tc, compact_rows__any_range_is_part_of_the_whole);
-    tcase_add_test(tc, circuit_plan__knows_most_rows);
+    tcase_add_loop_test(one, compact_all_rows__of_a_witness_that_satisfies_nothing, 0, sizes);
+    tcase_add_test(one, compact_all_rows__of_a_witness_of_ones);
+    tcase_add_loop_test(one, compact_all_rows__equal_the_assignment, 0, 2);
+    tcase_add_test(one, compact_rows__any_range_is_part_of_the_whole);
+    tcase_add_test(one, circuit_plan__knows_most_rows);
     suite_add_tcase(s, tc);
+    suite_add_tcase(s, one);
     return suite_run(s);
 }

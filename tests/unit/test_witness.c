@@ -53,9 +53,19 @@ static void assert_digest(const char *json, const char *key, const fr_t *inputs,
 /* Where every row is looked at: the smallest circuit and the largest of these. */
 static const char *const row_names[] = {"2KiB-synthetic", "512MiB-sparse"};
 
+static int n_names(void)
+{
+    int n = 0;
+
+    while (c1_names[n])
+        n++;
+    return n;
+}
+
+/* PROOFD_QUICK: of the smallest circuit and of the largest; what else a C1 may be is read by test_compact.c, too. */
 START_TEST(witness_assign__equals_the_reference)
 {
-    const char *name = c1_names[_i];
+    const char *name = c1_names[getenv("PROOFD_QUICK") ? _i * (n_names() - 1) : _i];
     struct c1 *c1 = read_c1(name);
     struct workers *workers = NULL;
     size_t len;
@@ -294,19 +304,21 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("witness");
-    TCase *tc = tcase_create("witness");
-    int n_names = 0;
+    TCase *tc = tcase_create("witness"), *one = tcase_create("one thread");
+    const bool quick = getenv("PROOFD_QUICK");
 
-    while (c1_names[n_names])
-        n_names++;
-
+    if (quick)
+        suite_skip("assignments of four of six C1s", "time (PROOFD_QUICK is set)");
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, witness_assign__equals_the_reference, 0, n_names);
-    tcase_add_loop_test(tc, witness_assign__satisfies_every_row, 0, ARRAY_LEN(row_names));
+    tcase_set_timeout(one, 300);
+    tcase_set_tags(one, ONE_THREAD);
+    tcase_add_loop_test(tc, witness_assign__equals_the_reference, 0, quick ? 2 : n_names());
+    tcase_add_loop_test(one, witness_assign__satisfies_every_row, 0, ARRAY_LEN(row_names));
     tcase_add_test(tc, witness_assign__is_the_same_on_any_number_of_threads);
-    tcase_add_loop_test(tc, witness_assign__refuses_roots_that_differ, 0, ARRAY_LEN(complaints));
-    tcase_add_test(tc, witness_fill__in_memory_that_was_used_before);
-    tcase_add_test(tc, assignment_parts__of_the_largest_size);
+    tcase_add_loop_test(one, witness_assign__refuses_roots_that_differ, 0, ARRAY_LEN(complaints));
+    tcase_add_test(one, witness_fill__in_memory_that_was_used_before);
+    tcase_add_test(one, assignment_parts__of_the_largest_size);
     suite_add_tcase(s, tc);
+    suite_add_tcase(s, one);
     return suite_run(s);
 }

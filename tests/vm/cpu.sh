@@ -1,5 +1,5 @@
 #!/bin/bash
-# A proof by the CPUs of the machine: an hour without acceleration.
+# A proof by the CPUs of the machine: an hour where they are emulated.
 . "$(dirname "$0")/lib.sh"
 for n in 0 1; do echo 0 >/sys/devices/system/node/node$n/hugepages/hugepages-2048kB/nr_hugepages; done
 printf '%s\n' "params = /params" "nodes = 0" >/etc/proofd.conf

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Tests that need a machine of their own: Debian in a virtual one, without acceleration, on two NUMA nodes with pages in their pools and a third
-# node without memory. Our package is installed there, and all of tests/vm/guest.sh happens to it. Makes the disk at the first run (image.sh).
-# Ends with `N passed, N failed, N skipped`. VM_SECONDS: how long the machine may take. VM_PROOF=cpu: in the end a proof is made there by
-# its CPUs as well, which takes an hour.
+# Tests that need a machine of their own: Debian in a virtual one, on two NUMA nodes with pages in their pools and a third node without
+# memory. Our package is installed there, and all of tests/vm/guest.sh happens to it. Makes the disk at the first run (image.sh).
+# Ends with `N passed, N failed, N skipped`. VM_ACCEL: kvm, or tcg, which emulates; KVM where it works is what is taken otherwise.
+# VM_SECONDS: how long a boot may take, however busy this machine is. VM_PROOF=cpu: in the end a proof is made there by its CPUs as well,
+# which takes an hour when they are emulated.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 export BUILD=${BUILD:-build}
 dir=$BUILD/vm
 proof=${VM_PROOF:-given}
-seconds=${VM_SECONDS:-$([ "$proof" = cpu ] && echo 10800 || echo 1800)}
+seconds=${VM_SECONDS:-$([ "$proof" = cpu ] && echo 10800 || echo 3600)}
+accel=${VM_ACCEL:-}
+case $accel in "" | kvm | tcg) ;; *) echo "VM_ACCEL is kvm or tcg, not $accel"; exit 2 ;; esac
 lacks() { echo "SKIP  the virtual machine: $1"; echo "0 passed, 0 failed, 1 skipped"; exit 77; }
 
 [ "$(uname -m)" = x86_64 ] || lacks "an x86-64 machine to make a virtual machine for"
@@ -40,24 +43,42 @@ memory=1024 # MiB of a node
 console=$dir/console
 cp --sparse=always "$dir/root.img" "$dir/disk.img"
 # no_timer_check: a kernel that gets no time on a busy machine would believe its timer broken.
-boot() {
-    timeout "$seconds" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -nographic -nodefaults -serial stdio -no-reboot \
+machine() { # kvm|tcg SECONDS words of the kernel's command line
+    local cpu="tcg,thread=multi -cpu max"
+    [ "$1" = tcg ] || cpu="kvm -cpu host"
+    timeout "$2" qemu-system-x86_64 -accel $cpu -nographic -nodefaults -serial stdio -no-reboot \
         -smp 5 -m $((2 * memory)) \
         -object memory-backend-ram,id=m0,size=${memory}M -object memory-backend-ram,id=m1,size=${memory}M \
         -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1 -numa node,nodeid=2,cpus=4 \
         -numa dist,src=0,dst=1,val=21 -numa dist,src=0,dst=2,val=31 -numa dist,src=1,dst=2,val=21 \
         -drive "file=$dir/disk.img,format=raw,if=virtio,cache=unsafe" $(share tree .) $(share build "$BUILD") $(share params "$params") \
         -kernel "$dir/vmlinuz" -initrd "$dir/initrd" \
-        -append "console=ttyS0 quiet panic=-1 no_timer_check systemd.show_status=0 hugepagesz=2M hugepages=0:220,1:220 vm_proof=$proof" </dev/null 2>&1 |
-        sed -u 's/\x1b[^A-Za-z]*[A-Za-z]//g; s/\r//g' | tee -a "$console" | sed -u 's/^/    | /'
+        -append "console=ttyS0 quiet panic=-1 no_timer_check systemd.show_status=0 hugepagesz=2M hugepages=0:220,1:220 $3" </dev/null 2>&1 |
+        sed -u 's/\x1b[^A-Za-z]*[A-Za-z]//g; s/\r//g'
 }
+# A /dev/kvm may open, and make machines that get nowhere: the very machine has to come up, for which it needs two seconds.
+kvm_works() {
+    machine kvm 20 vm_probe=yes >"$dir/probe"
+    grep -q '^=== a machine' "$dir/probe"
+}
+if [ -z "$accel" ]; then
+    accel=tcg
+    if [ ! -e /dev/kvm ]; then
+        echo "emulated: there is no /dev/kvm"
+    elif kvm_works; then
+        accel=kvm
+    else
+        echo "emulated: by KVM no machine comes up within 20 s ($(grep -v '^ *$' "$dir/probe" | tail -n 1))"
+    fi
+fi
+boot() { machine $accel "$seconds" "vm_proof=$proof" | tee -a "$console" | sed -u 's/^/    | /'; }
 # The first boot ends when the package is installed; the second one begins with it.
 start=$SECONDS
 : >"$console"
 boot
 boot
 rm -f "$dir/disk.img"
-echo "machine: $((SECONDS - start)) s"
+echo "machine: $((SECONDS - start)) s, by $accel"
 grep -q '^=== ended' "$console" || { echo "FAILED the virtual machine did not come to its end"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 # One line for all. Nothing may be skipped where everything was brought along, and a script without a closing line has failed.
 awk '/^--- tests\/.*\.sh$/ { begun++ }
