@@ -100,7 +100,7 @@ static const struct {
      "where they go [proofd/params-insecure in $XDG_DATA_HOME or\n"
      "~/.local/share, where all commands and proofd look]"},
     {"--gpu", CTL_GPU, "N", "the GPU that does it, as CUDA counts them [0]"},
-    {"--cpu", CTL_CPU, NULL, "without a GPU: for small sizes, hours and days for others"},
+    {"--cpu", CTL_CPU, NULL, "without a GPU, which takes hours and days"},
     {"--store", CTL_STORE, "DIR",
      "that of a service without a home directory, as under systemd,\n"
      "which remembers there what it trusts [you do]"},

@@ -183,7 +183,8 @@ static int inspect_params(const struct ctl_args *args, const struct sector_size 
     put_number(&sheet, "a", source.counts.a);
     put_number(&sheet, "b", source.counts.b);
     int ret = workers_create(args->threads, &workers, &err);
-    const struct srs_options opt = {.memory = "", .workers = workers, .progress = ctl_progress};
+    const struct srs_options opt = {
+        .memory = "", .workers = workers, .progress = ctl_progress, .plain = true};
     if (ret == 0)
         ret = srs_load(&source, size, &opt, &srs, &err);
     ctl_progress_end();

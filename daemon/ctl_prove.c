@@ -63,7 +63,15 @@ static int open_params(struct proving *p)
         .dir = p->args->params, .workers = p->workers, .progress = ctl_progress};
 
     int ret = srs_open(c1_size(p->c1), &opt, &p->srs, &err);
-    return ret < 0 ? ctl_fail_params(c1_size(p->c1), p->args->params, ret, &err) : CTL_OK;
+    if (ret < 0)
+        return ctl_fail_params(c1_size(p->c1), p->args->params, ret, &err);
+    if (p->srs->not_transformed.text[0]) {
+        ctl_progress_end();
+        fputs("proofctl: ", stderr);
+        ctl_put(stderr, p->srs->not_transformed.text);
+        fputc('\n', stderr);
+    }
+    return CTL_OK;
 }
 
 static int prove_all(struct proving *p)

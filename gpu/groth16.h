@@ -16,7 +16,7 @@
 struct circuit;
 struct compact;
 
-/* The sums that do not depend on r and s: what takes the time. */
+/* The sums that do not depend on r and s: what takes the time. Over transformed parameters the inputs' sum is in l. */
 struct groth16_sums {
     g1_t h, l, a, b_g1;
     g2_t b_g2;

@@ -295,19 +295,23 @@ static int read_transformed(struct opening *o, struct srs *points, struct errmsg
     return ret;
 }
 
-/* False: they are not to be had. Then o->not_transformed says why, where there are any. */
-static bool load_transformed(struct opening *o, struct srs *points)
+/* *taken: whether they were to be had; if not, o->not_transformed says why, where there are any. Memory alone is worth an error: others may make room. */
+static int load_transformed(struct opening *o, struct srs *points, bool *taken, struct errmsg *err)
 {
     struct errmsg why = {""};
 
+    *taken = false;
     if (o->opt->plain)
-        return false;
+        return 0;
     int ret = read_transformed(o, points, &why);
+    *taken = ret == 0;
+    if (ret == -ENOMEM)
+        return errmsg_set(err, ret, "%s", why.text);
     if (ret < 0 && ret != -ENOENT)
         errmsg_set(&o->not_transformed, ret,
                    "%.600s; it is not used, proofctl transform %s makes it anew", why.text,
                    o->size ? o->size->name : "SIZE");
-    return ret == 0;
+    return 0;
 }
 
 static void take_transformed(struct srs *srs, const struct srs *points)
@@ -325,10 +329,12 @@ static int load_noted(struct opening *o, const struct chunk_note *note, struct s
 {
     struct srs_reading how = reading_of(o);
     struct srs points;
+    int ret = load_transformed(o, &points, &how.without_h_and_l, err);
 
+    if (ret < 0)
+        return ret;
     how.expected = note->digests;
-    how.without_h_and_l = load_transformed(o, &points);
-    int ret = read_file(o, &how, srs, err);
+    ret = read_file(o, &how, srs, err);
     if (how.without_h_and_l && ret == 0)
         take_transformed(srs, &points);
     else if (how.without_h_and_l)

@@ -19,7 +19,7 @@
 /* ---------------------------------------------------------------------------------------- the adder */
 
 #define BATCH BATCH_ADD_LEN_G1
-#define STAMPS 4096 /* more than variables that are neighbours' neighbours */
+#define STAMPS 4096 /* places: so many neighbours in a row have one each */
 
 /* Additions to points, any number of them to the same point, in any order. */
 struct adder {

@@ -118,6 +118,8 @@ int transformed_check_room(const char *params, const struct srs_counts *counts, 
     const char *dir = dirname(path);
     if (statvfs(dir, &st) < 0)
         return errmsg_set(err, -errno, "%s: %s", dir, strerror(errno));
+    if (access(dir, W_OK | X_OK) < 0)
+        return errmsg_set(err, -errno, "%s: no file can be made here: %s", dir, strerror(errno));
     const uint64_t free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
     if (free_bytes < want)
         return errmsg_set(err, -ENOSPC,
@@ -253,6 +255,8 @@ int transformed_make(struct srs *srs, const struct circuit *circuit,
 
     if (ret == 0)
         ret = begin(&w, srs, err);
+    if (ret == 0)
+        report(&w, "transform", 0, 1); /* the file has been begun */
     if (ret == 0)
         ret = transform_srs(srs, circuit, opt->backend, opt->progress, opt->progress_ctx, err);
     if (ret == 0)

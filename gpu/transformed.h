@@ -32,7 +32,7 @@ int transformed_open(const char *path, const struct transformed_owner *owner, in
 /* What the note of the file is known by: for chunk_note_read. */
 struct chunk_note transformed_note(const struct transformed_owner *owner);
 
-/* Whether there is room for the file: 0, -ENOSPC (err: bytes wanted and free), or what statvfs says. */
+/* Whether there is room for the file, and a directory for it: 0, -ENOSPC (err: bytes wanted and free), -EACCES, or what statvfs says. */
 int transformed_check_room(const char *params, const struct srs_counts *counts, struct errmsg *err);
 
 struct transformed_options {
