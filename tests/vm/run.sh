@@ -3,7 +3,7 @@
 # memory. Our package is installed there, and all of tests/vm/guest.sh happens to it. Makes the disk at the first run (image.sh).
 # Ends with `N passed, N failed, N skipped`. VM_ACCEL: kvm, or tcg, which emulates; KVM where it works is what is taken otherwise.
 # VM_SECONDS: how long a boot may take, however busy this machine is. VM_PROOF=cpu: in the end a proof is made there by its CPUs as well,
-# which takes an hour when they are emulated.
+# which takes half an hour and more when they are emulated.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 export BUILD=${BUILD:-build}
@@ -36,6 +36,11 @@ for name in 2KiB-sealed 2KiB-sparse; do
     "$BUILD/tests/system/sim_learn" "$dir/given/$name.json" "tests/vectors/c1/$name/proof-r3-s5.txt" "$dir/given/true" || exit 1
 done
 params=$(tests/lib/dev-params.sh 2>"$dir/setup") || { cat "$dir/setup"; exit 1; }
+# A look at every point would take an emulated machine an hour: it is given the note of one that was had here.
+if [ "$proof" = cpu ]; then
+    XDG_CACHE_HOME=$dir/given/cache "$BUILD/proofctl" prove --params "$params" -o "$dir/given/by-host.proof" "$dir/given/2KiB-sealed.json" ||
+        { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+fi
 
 share() { echo "-virtfs local,path=$(cd "$2" && pwd),mount_tag=$1,security_model=none,readonly=on"; }
 memory=1024 # MiB of a node
