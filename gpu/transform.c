@@ -1,5 +1,6 @@
 /*
- * Two transforms of h by the backend, with the fold of the first one's result between them: what that takes is one copy of h.
+ * Two transforms of h by the backend, with the fold of the first one's result between them: what that takes is one copy of h. Sums before and
+ * after must agree (transform_check.h).
  *
  * The fold goes as qap.c does: instances side by side, each over the variables that it allocates itself; ONE by each thread apart; terms of other
  * instances' variables afterwards, every thread taking those of variables that are its own. A term is an affine addition to its variable's point,
@@ -14,6 +15,7 @@
 
 #include "gpu/cpu/batch_add.h"
 #include "gpu/domain.h"
+#include "gpu/transform_check.h"
 #include "numa/memory.h"
 
 /* ---------------------------------------------------------------------------------------- the adder */
@@ -484,6 +486,12 @@ static int check(const struct srs *srs, const struct circuit *c, const struct ba
     return 0;
 }
 
+static void tell_check(const struct transforming *t)
+{
+    if (t->progress)
+        t->progress(t->progress_ctx, "check", 1, 1);
+}
+
 /* `room` becomes H', input_l IL and srs->l L'. */
 static int transform(const struct transforming *t, const struct circuit *circuit, g1_affine_t *room,
                      g1_affine_t *input_l, struct errmsg *err)
@@ -505,10 +513,14 @@ int transform_srs(struct srs *srs, const struct circuit *circuit, struct backend
                   backend_progress progress, void *progress_ctx, struct errmsg *err)
 {
     const struct transforming t = {be, srs, circuit->log2_domain, progress, progress_ctx};
+    struct transform_check before;
     int ret = check(srs, circuit, be, err);
 
+    if (ret == 0)
+        ret = transform_check_begin(&before, srs, circuit, be->workers, err);
     if (ret < 0)
         return ret;
+    tell_check(&t);
     g1_affine_t *room = memory_alloc(srs->h_len + 1, sizeof(*room));
     g1_affine_t *input_l = calloc(circuit->n_inputs, sizeof(*input_l));
     ret = room && input_l ? transform(&t, circuit, room, input_l, err)
@@ -524,5 +536,7 @@ int transform_srs(struct srs *srs, const struct circuit *circuit, struct backend
     srs->h_len++;
     srs->input_l = input_l;
     srs->transformed = true;
-    return 0;
+    ret = transform_check_end(&before, srs, circuit, be->workers, err);
+    tell_check(&t);
+    return ret;
 }

@@ -27,9 +27,9 @@
 #include "numa/circuit/circuit.h"
 
 /* Makes parameters of `circuit`, whose h and l are in memory, transformed ones, by be->ops->transform_points and be->workers. Takes 2^log2_domain
- * points of memory beside. Stages of progress, in multiplications and terms: "transform" twice, "fold" (of rows) between them. Returns 0, -EINVAL (the
- * backend cannot, they are not of this circuit or are transformed already), -ENOMEM, or what the backend says; then *srs is as it was but for l,
- * which is of no use. */
+ * points of memory beside, and what transform_check.h asks for. Stages of progress, in multiplications and terms: "transform" twice, "fold" (of rows)
+ * between them, a "check" first and last. Returns 0, -EINVAL (the backend cannot, they are not of this circuit or are transformed already),
+ * -EBADMSG (they came out wrong), -ENOMEM, or what the backend says; then neither h nor l is of any use. */
 int transform_srs(struct srs *srs, const struct circuit *circuit, struct backend *be,
                   backend_progress progress, void *progress_ctx, struct errmsg *err);
 

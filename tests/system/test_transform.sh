@@ -37,8 +37,7 @@ like "no room" "$(cat "$work/err")" "no room for 660481760 bytes"
 same "leaves nothing" "$(ls "$work/params" | grep -c transformed)" 0
 "$ctl" transform --params "$work/params" --cpu 2KiB 2>"$work/err" &
 pid=$!
-expect "it is under way" wait_for 600 says "$work/err" 'transform 0 %'
-expect "its file has been begun" test -e "$transformed.tmp"
+expect "its file has been begun" wait_for 600 test -e "$transformed.tmp"
 like "one at a time" "$(transform --cpu 2KiB 2>&1)" "another process is writing it"
 expect "its file is still there" test -e "$transformed.tmp"
 kill -TERM $pid
@@ -55,12 +54,10 @@ same "as many as there should be" "$(stat -c %s "$transformed")" 660481760
 cp "$transformed" "$work/kept"
 same "the same proof, to the byte" "$(prove)" "$plain"
 
-# By proofctl too, which checks its proof, and where the file is damaged: from the parameters then.
+# Where the file is damaged: from the parameters then.
 printf 'X' | dd of="$transformed" bs=1 seek=400000000 conv=notrunc status=none
 same "a damaged file changes nothing" "$(prove)" "$plain"
 cp "$work/kept" "$transformed"
-expect "proofctl proves over it" "$ctl" prove --params "$work/params" -o "$work/proof" "$c1"
-same "a good proof" "$("$ctl" verify --params "$work/params" "$c1" "$work/proof")" valid
 
 # ---- a service of the same user
 real_engine

@@ -10,6 +10,7 @@
 
 #include "gpu/domain.h"
 #include "gpu/qap.h"
+#include "gpu/transform_check.h"
 #include "tests/lib/random_group.h"
 #include "tests/lib/suite.h"
 
@@ -259,7 +260,7 @@ START_TEST(transform_srs__equals_the_definition)
     setting_init(&t, _i);
     ck_assert_msg(transform_srs(&t.srs, &t.small->c, t.be, hear, &heard, &err) == 0, "%s",
                   err.text);
-    ck_assert_str_eq(heard.stages, "tft");
+    ck_assert_str_eq(heard.stages, "ctftc");
     ck_assert(heard.done == heard.total);
     ck_assert(t.srs.transformed);
     ck_assert_uint_eq(t.srs.h_len, m);
@@ -322,6 +323,70 @@ START_TEST(transform_srs__refuses_what_it_cannot_do)
     t.srs.transformed = true;
     ck_assert_int_eq(transform_srs(&t.srs, &t.small->c, t.be, NULL, NULL, &err), -EINVAL);
     ck_assert_str_eq(err.text, "small: transformed already");
+    setting_fini(&t);
+}
+END_TEST
+
+/* One point after another is another's. */
+START_TEST(transform_check__sees_any_wrong_point)
+{
+    struct transform_check k;
+    struct setting t;
+    struct errmsg err = {""};
+
+    setting_init(&t, _i);
+    ck_assert_int_eq(transform_check_begin(&k, &t.srs, &t.small->c, t.workers, &err), 0);
+    ck_assert_int_eq(transform_srs(&t.srs, &t.small->c, t.be, NULL, NULL, &err), 0);
+    ck_assert_int_eq(transform_check_end(&k, &t.srs, &t.small->c, t.workers, &err), 0);
+    const struct {
+        g1_affine_t *points;
+        size_t len;
+    } all[] = {{t.srs.h, t.srs.h_len}, {t.srs.l, t.srs.l_len}, {t.srs.input_l, INPUTS}};
+    for (size_t k_of = 0; k_of < ARRAY_LEN(all); k_of++)
+        for (size_t i = 0; i < all[k_of].len; i++) {
+            const g1_affine_t kept = all[k_of].points[i];
+            all[k_of].points[i] = all[(k_of + 1) % 3].points[0];
+            ck_assert_int_eq(transform_check_end(&k, &t.srs, &t.small->c, t.workers, &err),
+                             -EBADMSG);
+            all[k_of].points[i] = kept;
+        }
+    ck_assert_ptr_nonnull(strstr(err.text, "transformed points came out wrong"));
+    ck_assert_int_eq(transform_check_end(&k, &t.srs, &t.small->c, t.workers, &err), 0);
+    setting_fini(&t);
+}
+END_TEST
+
+/* A device that errs in one point of many. */
+static int (*right)(struct backend *be, g1_affine_t *points, uint32_t log2_len, const fr_t *shift,
+                    const fr_t *factor, backend_progress progress, void *progress_ctx,
+                    struct errmsg *err);
+static int good_calls;
+
+static int err_once(struct backend *be, g1_affine_t *points, uint32_t log2_len, const fr_t *shift,
+                    const fr_t *factor, backend_progress progress, void *progress_ctx,
+                    struct errmsg *err)
+{
+    int ret = right(be, points, log2_len, shift, factor, progress, progress_ctx, err);
+
+    if (good_calls-- == 0)
+        points[5] = points[6];
+    return ret;
+}
+
+START_TEST(transform_srs__refuses_what_came_out_wrong)
+{
+    struct setting t;
+    struct errmsg err = {""};
+
+    setting_init(&t, 1);
+    struct backend_ops ops = *t.be->ops;
+    const struct backend_ops *cpu = t.be->ops;
+    right = ops.transform_points;
+    ops.transform_points = err_once;
+    t.be->ops = &ops;
+    good_calls = _i;
+    ck_assert_int_eq(transform_srs(&t.srs, &t.small->c, t.be, NULL, NULL, &err), -EBADMSG);
+    t.be->ops = cpu;
     setting_fini(&t);
 }
 END_TEST
@@ -416,6 +481,8 @@ int main(void)
 
     tcase_add_loop_test(tc, transform_srs__equals_the_definition, 0, 6);
     tcase_add_test(tc, transform_srs__refuses_what_it_cannot_do);
+    tcase_add_loop_test(tc, transform_check__sees_any_wrong_point, 0, 2);
+    tcase_add_loop_test(tc, transform_srs__refuses_what_came_out_wrong, 0, 2);
     tcase_add_test(tc, transform_fold__of_2KiB_takes_every_term);
     suite_add_tcase(s, tc);
     return suite_run(s);

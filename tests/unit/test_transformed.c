@@ -77,8 +77,6 @@ static void tiny_init(struct tiny *t)
 struct bench {
     struct params_image image;
     struct workers *workers;
-    struct backend_ops ops;
-    struct backend be;
     char dir[64], params[128], path[128], memory[128];
     struct srs *want; /* transformed in memory */
 };
@@ -110,29 +108,14 @@ static struct srs *load_plain(const struct bench *b)
     return srs;
 }
 
-/* In place of the transform, which would take seconds, something quick: the points turned about. What is in a file does not matter here. */
-static int turn_about(struct backend *be, g1_affine_t *points, uint32_t log2_len, const fr_t *shift,
-                      const fr_t *factor, backend_progress progress, void *progress_ctx,
-                      struct errmsg *err)
-{
-    const size_t m = (size_t)1 << log2_len;
-
-    (void)be, (void)shift, (void)factor, (void)progress, (void)progress_ctx, (void)err;
-    for (size_t i = 0; i < m / 2; i++) {
-        const g1_affine_t point = points[i];
-        points[i] = points[m - 1 - i];
-        points[m - 1 - i] = point;
-    }
-    return 0;
-}
-
 static int make(const struct bench *b, struct srs *srs, struct errmsg *err)
 {
-    struct backend be = b->be;
-    const struct transformed_options opt = {.memory = b->memory, .backend = &be};
+    struct transformed_options opt = {.memory = b->memory};
 
-    be.ops = &b->ops;
-    return transformed_make(srs, &tiny.c, &opt, err);
+    ck_assert_int_eq(backend_cpu_create(b->workers, &opt.backend, NULL), 0);
+    int ret = transformed_make(srs, &tiny.c, &opt, err);
+    backend_destroy(opt.backend);
+    return ret;
 }
 
 /* Made once, for all tests to take copies of. */
@@ -155,7 +138,6 @@ static void model_init(void)
     params_image_init(&model.image, &counts);
     write_params(&model);
     tiny_init(&tiny);
-    model.ops = (struct backend_ops){.name = "quick", .transform_points = turn_about};
     model.want = load_plain(&model);
     ck_assert_msg(make(&model, model.want, &err) == 0, "%s", err.text);
 }
@@ -184,7 +166,6 @@ static void bench_init(struct bench *b)
     snprintf(command, sizeof(command), "cp -r %s/. %s", model.dir, b->dir);
     ck_assert_int_eq(system(command), 0);
     ck_assert_int_eq(workers_create(3, &b->workers, NULL), 0);
-    b->be = (struct backend){.workers = b->workers};
 }
 
 static void bench_fini(struct bench *b)
@@ -445,7 +426,7 @@ START_TEST(transformed_make__that_fails_leaves_nothing_new)
     bench_init(&b);
     snprintf(temporary, sizeof(temporary), "%s.tmp", b.path);
     struct srs *srs = load_plain(&b);
-    struct backend_ops ops = b.ops;
+    struct backend_ops ops = {.name = "bad"};
     struct backend bad = {.ops = &ops, .workers = b.workers};
     struct transformed_options opt = {.memory = b.memory, .backend = &bad};
     ops.transform_points = fall_off;
