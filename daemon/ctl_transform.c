@@ -2,7 +2,6 @@
  * proofctl transform: the transformed points of a sector size's parameters, in a file beside them.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,38 +25,6 @@ struct transforming {
     struct backend *backend;
     struct srs *srs;
 };
-
-/* ---- interrupted ---- */
-
-static char temporary[4096 + 8];
-static volatile sig_atomic_t begun; /* the file of that name is ours */
-
-static void on_signal(int number)
-{
-    if (begun)
-        unlink(temporary);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static void catch_signals(const char *path)
-{
-    const struct sigaction action = {.sa_handler = on_signal};
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction before;
-
-    snprintf(temporary, sizeof(temporary), "%s.tmp", path);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(numbers[i], &action, NULL);
-}
-
-/* Only transformed_make has these stages, and they come after the file has been begun. */
-static void progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
-{
-    begun = true;
-    ctl_progress(ctx, stage, done, total);
-}
 
 /* ---- what is needed ---- */
 
@@ -172,15 +139,14 @@ static int report(const struct transforming *t)
 static int make(struct transforming *t)
 {
     const struct transformed_options opt = {
-        .memory = t->memory[0] ? t->memory : NULL, .backend = t->backend, .progress = progress};
+        .memory = t->memory[0] ? t->memory : NULL, .backend = t->backend, .progress = ctl_progress};
     const struct circuit *circuit = NULL;
     struct errmsg err = {""};
     int ret = circuit_of_size(t->size, &circuit, &err);
 
-    catch_signals(t->path);
+    ctl_remove_when_interrupted(t->path);
     if (ret == 0)
         ret = transformed_make(t->srs, circuit, &opt, &err);
-    begun = false;
     ctl_progress_end();
     return ret < 0 ? ctl_fail_with(CTL_CANNOT, ret, &err) : report(t);
 }
