@@ -2,12 +2,14 @@
  * proofctl transform: the transformed points of a sector size's parameters, in a file beside them.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/ctl.h"
+#include "daemon/store.h"
 #include "gpu/backend_cuda.h"
 #include "gpu/srs.h"
 #include "gpu/transformed.h"
@@ -32,8 +34,13 @@ struct transforming {
 static int find_memory(struct transforming *t)
 {
     const char *store = t->args->store;
+    char counter[PATH_MAX];
     struct stat st;
 
+    if (!store && trusted_default_path(t->memory) < 0)
+        return ctl_fail(CTL_CANNOT,
+                        "neither HOME nor XDG_CACHE_HOME is a path, so nobody would "
+                        "trust the file: --store names the store of a service that has none");
     if (!store)
         return CTL_OK;
     if (stat(store, &st) < 0)
@@ -43,8 +50,11 @@ static int find_memory(struct transforming *t)
                         S_ISDIR(st.st_mode) ? "belongs to another user, who has to run this"
                                             : "is no directory");
     if (snprintf(t->memory, sizeof(t->memory), "%s/%s", store, TRUSTED_STORE_NAME) >=
-        (int)sizeof(t->memory))
+            (int)sizeof(t->memory) ||
+        snprintf(counter, sizeof(counter), "%s/%s", store, STORE_COUNTER) >= (int)sizeof(counter))
         return ctl_fail(CTL_CANNOT, "%s: name too long", store);
+    if (access(counter, F_OK) < 0)
+        return ctl_fail(CTL_CANNOT, "%s: is no store: no proofd has been started with it", store);
     return CTL_OK;
 }
 
@@ -76,9 +86,20 @@ static double cpu_minutes(const struct transforming *t)
     return 2 * m * (1 + log2_m / 2) * PRODUCT_US / 60e6 / workers_count(t->workers);
 }
 
+static void cpu_time(const struct transforming *t, char *out, size_t size)
+{
+    const double minutes = cpu_minutes(t), days = minutes / (24 * 60);
+
+    if (days < 2)
+        snprintf(out, size, "%.0f minutes", minutes);
+    else
+        snprintf(out, size, "%.0f days", days);
+}
+
 static int find_backend(struct transforming *t)
 {
     struct errmsg err = {""};
+    char time[32];
     int ret = workers_create(t->args->threads, &t->workers, &err);
 
     if (ret == 0 && t->args->cpu)
@@ -88,9 +109,10 @@ static int find_backend(struct transforming *t)
     if (t->args->cpu)
         return CTL_OK;
     ret = backend_cuda_create((int)t->args->gpu, t->workers, &t->backend, &err);
-    if (ret < 0)
-        return ctl_fail(CTL_CANNOT, "no GPU: %s; --cpu does it here, in some %.0f minutes",
-                        err.text, cpu_minutes(t));
+    if (ret < 0) {
+        cpu_time(t, time, sizeof(time));
+        return ctl_fail(CTL_CANNOT, "no GPU: %s; --cpu does it here, in some %s", err.text, time);
+    }
     if (!t->backend->ops->transform_points)
         return ctl_fail(CTL_CANNOT, "%s transforms no points", t->backend->ops->name);
     return CTL_OK;
@@ -101,7 +123,7 @@ static int find_backend(struct transforming *t)
 static int open_params(struct transforming *t)
 {
     const struct srs_options opt = {.dir = t->args->params,
-                                    .memory = t->memory[0] ? t->memory : NULL,
+                                    .memory = t->memory,
                                     .workers = t->workers,
                                     .progress = ctl_progress,
                                     .plain = true};
@@ -139,7 +161,7 @@ static int report(const struct transforming *t)
 static int make(struct transforming *t)
 {
     const struct transformed_options opt = {
-        .memory = t->memory[0] ? t->memory : NULL, .backend = t->backend, .progress = ctl_progress};
+        .memory = t->memory, .backend = t->backend, .progress = ctl_progress};
     const struct circuit *circuit = NULL;
     struct errmsg err = {""};
     int ret = circuit_of_size(t->size, &circuit, &err);
