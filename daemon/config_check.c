@@ -210,6 +210,18 @@ static void warn_of_memory(const struct config *cfg, const struct sector_size *s
                 (double)has / (1 << 30), size->name, (double)least / (1 << 30));
 }
 
+static void warn_of_none(const struct config *cfg, FILE *warnings)
+{
+    const char *variable = getenv(PARAMS_VARIABLE);
+
+    fprintf(warnings,
+            "warning: no parameters that can be used in %s%s: every job will be refused\n",
+            cfg->params[0]             ? cfg->params
+            : variable && variable[0] ? variable
+                                      : SRS_DEFAULT_DIR,
+            cfg->params[0] ? "" : ", nor made by proofctl setup");
+}
+
 static void warn_of_params(const struct config *cfg, FILE *warnings)
 {
     struct params_watch *watch = NULL;
@@ -232,7 +244,7 @@ static void warn_of_params(const struct config *cfg, FILE *warnings)
             fprintf(warnings, "warning: parameters of %s: %s\n", size->name, err.text);
     }
     if (!any && !config_makes_parameters(cfg))
-        fprintf(warnings, "warning: no parameters that can be used: every job will be refused\n");
+        warn_of_none(cfg, warnings);
     params_watch_destroy(watch);
 }
 

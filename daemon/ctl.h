@@ -102,6 +102,9 @@ void ctl_progress(void *ctx, const char *stage, uint64_t done, uint64_t total);
 void ctl_progress_lines(void);
 void ctl_progress_end(void);
 
+/* SIGINT, SIGTERM and SIGHUP remove `path`.tmp, where this process is writing it (gpu/newfile.h), and then end it as ever. */
+void ctl_remove_when_interrupted(const char *path);
+
 /* Text with names of others in it, for people: control characters and bytes that are no UTF-8 as \xNN. */
 void ctl_put(FILE *out, const char *text);
 

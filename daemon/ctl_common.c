@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #define PROGRESS_EVERY_MS 100
 #define LINE_AT_MOST_EVERY_MS 1000
 #define LINE_AT_LEAST_EVERY_MS 10000
+#define OPEN_AT_MOST 4096 /* descriptors that a command may have */
 
 static struct {
     bool json;  /* errors are answers */
@@ -288,6 +290,36 @@ static int finish_temporary(int fd, const char *temporary, const char *path)
     if (fchmod(fd, 0666 & ~mask) < 0 || fsync(fd) < 0)
         return -errno;
     return rename(temporary, path) < 0 ? -errno : 0;
+}
+
+static char being_written[PATH_MAX + 8];
+
+/* What we have open under that name is ours: another process that writes it has locked us out. */
+static void on_signal(int number)
+{
+    struct stat there, ours;
+
+    if (lstat(being_written, &there) == 0)
+        for (int fd = STDERR_FILENO + 1; fd < OPEN_AT_MOST; fd++)
+            if (fstat(fd, &ours) == 0 && ours.st_dev == there.st_dev &&
+                ours.st_ino == there.st_ino) {
+                unlink(being_written);
+                break;
+            }
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void ctl_remove_when_interrupted(const char *path)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction before;
+
+    snprintf(being_written, sizeof(being_written), "%s.tmp", path);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
 }
 
 int ctl_may_write(const char *path)

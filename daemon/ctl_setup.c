@@ -34,6 +34,16 @@ static struct backend *find_device(struct workers *workers)
     return backend_cuda_create(0, workers, &device, &err) == 0 ? device : NULL;
 }
 
+/* Work in memory comes first, minutes or hours: nothing is there to be removed then. */
+static void heed_signals(const struct sector_size *size, const char *dir)
+{
+    char id[SECTOR_CACHE_ID_MAX], path[4096];
+
+    sector_cache_id(size, id);
+    if (snprintf(path, sizeof(path), "%s/%s.params", dir, id) < (int)sizeof(path))
+        ctl_remove_when_interrupted(path);
+}
+
 static int set_up(const struct ctl_args *args, const struct sector_size *size, const char *dir)
 {
     struct workers *workers = NULL;
@@ -46,6 +56,7 @@ static int set_up(const struct ctl_args *args, const struct sector_size *size, c
     struct backend *device = find_device(workers);
     struct setup_options opt = {
         .dir = dir, .workers = workers, .device = device, .progress = ctl_progress};
+    heed_signals(size, dir);
     int ret = setup_run(size, &opt, &made, &err);
     ctl_progress_end();
     backend_destroy(device);

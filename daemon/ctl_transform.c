@@ -2,13 +2,14 @@
  * proofctl transform: the transformed points of a sector size's parameters, in a file beside them.
  */
 #include <errno.h>
-#include <signal.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/ctl.h"
+#include "daemon/store.h"
 #include "gpu/backend_cuda.h"
 #include "gpu/srs.h"
 #include "gpu/transformed.h"
@@ -27,46 +28,19 @@ struct transforming {
     struct srs *srs;
 };
 
-/* ---- interrupted ---- */
-
-static char temporary[4096 + 8];
-static volatile sig_atomic_t begun; /* the file of that name is ours */
-
-static void on_signal(int number)
-{
-    if (begun)
-        unlink(temporary);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static void catch_signals(const char *path)
-{
-    const struct sigaction action = {.sa_handler = on_signal};
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction before;
-
-    snprintf(temporary, sizeof(temporary), "%s.tmp", path);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(numbers[i], &action, NULL);
-}
-
-/* Only transformed_make has these stages, and they come after the file has been begun. */
-static void progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
-{
-    begun = true;
-    ctl_progress(ctx, stage, done, total);
-}
-
 /* ---- what is needed ---- */
 
 /* That of the service, where --store says so: it believes nothing that another user has written. */
 static int find_memory(struct transforming *t)
 {
     const char *store = t->args->store;
+    char counter[PATH_MAX];
     struct stat st;
 
+    if (!store && trusted_default_path(t->memory) < 0)
+        return ctl_fail(CTL_CANNOT,
+                        "neither HOME nor XDG_CACHE_HOME is a path, so nobody would "
+                        "trust the file: --store names the store of a service that has none");
     if (!store)
         return CTL_OK;
     if (stat(store, &st) < 0)
@@ -76,8 +50,11 @@ static int find_memory(struct transforming *t)
                         S_ISDIR(st.st_mode) ? "belongs to another user, who has to run this"
                                             : "is no directory");
     if (snprintf(t->memory, sizeof(t->memory), "%s/%s", store, TRUSTED_STORE_NAME) >=
-        (int)sizeof(t->memory))
+            (int)sizeof(t->memory) ||
+        snprintf(counter, sizeof(counter), "%s/%s", store, STORE_COUNTER) >= (int)sizeof(counter))
         return ctl_fail(CTL_CANNOT, "%s: name too long", store);
+    if (access(counter, F_OK) < 0)
+        return ctl_fail(CTL_CANNOT, "%s: is no store: no proofd has been started with it", store);
     return CTL_OK;
 }
 
@@ -109,9 +86,20 @@ static double cpu_minutes(const struct transforming *t)
     return 2 * m * (1 + log2_m / 2) * PRODUCT_US / 60e6 / workers_count(t->workers);
 }
 
+static void cpu_time(const struct transforming *t, char *out, size_t size)
+{
+    const double minutes = cpu_minutes(t), days = minutes / (24 * 60);
+
+    if (days < 2)
+        snprintf(out, size, "%.0f minutes", minutes);
+    else
+        snprintf(out, size, "%.0f days", days);
+}
+
 static int find_backend(struct transforming *t)
 {
     struct errmsg err = {""};
+    char time[32];
     int ret = workers_create(t->args->threads, &t->workers, &err);
 
     if (ret == 0 && t->args->cpu)
@@ -121,9 +109,10 @@ static int find_backend(struct transforming *t)
     if (t->args->cpu)
         return CTL_OK;
     ret = backend_cuda_create((int)t->args->gpu, t->workers, &t->backend, &err);
-    if (ret < 0)
-        return ctl_fail(CTL_CANNOT, "no GPU: %s; --cpu does it here, in some %.0f minutes",
-                        err.text, cpu_minutes(t));
+    if (ret < 0) {
+        cpu_time(t, time, sizeof(time));
+        return ctl_fail(CTL_CANNOT, "no GPU: %s; --cpu does it here, in some %s", err.text, time);
+    }
     if (!t->backend->ops->transform_points)
         return ctl_fail(CTL_CANNOT, "%s transforms no points", t->backend->ops->name);
     return CTL_OK;
@@ -134,7 +123,7 @@ static int find_backend(struct transforming *t)
 static int open_params(struct transforming *t)
 {
     const struct srs_options opt = {.dir = t->args->params,
-                                    .memory = t->memory[0] ? t->memory : NULL,
+                                    .memory = t->memory,
                                     .workers = t->workers,
                                     .progress = ctl_progress,
                                     .plain = true};
@@ -172,15 +161,14 @@ static int report(const struct transforming *t)
 static int make(struct transforming *t)
 {
     const struct transformed_options opt = {
-        .memory = t->memory[0] ? t->memory : NULL, .backend = t->backend, .progress = progress};
+        .memory = t->memory, .backend = t->backend, .progress = ctl_progress};
     const struct circuit *circuit = NULL;
     struct errmsg err = {""};
     int ret = circuit_of_size(t->size, &circuit, &err);
 
-    catch_signals(t->path);
+    ctl_remove_when_interrupted(t->path);
     if (ret == 0)
         ret = transformed_make(t->srs, circuit, &opt, &err);
-    begun = false;
     ctl_progress_end();
     return ret < 0 ? ctl_fail_with(CTL_CANNOT, ret, &err) : report(t);
 }

@@ -122,6 +122,7 @@ static void publish_status(struct sched *s)
         for (size_t k = 0; k < e->flights_len; k++) {
             es->in_flight[k].job = e->flights[k].job;
             es->in_flight[k].partition = e->flights[k].partition;
+            es->in_flight[k].begun = e->flights[k].begun;
             es->in_flight[k].stage = e->flights[k].stage;
             es->in_flight[k].percent = e->flights[k].percent;
             es->in_flight[k].ms = e->flights[k].since;

@@ -89,6 +89,7 @@ struct engine_status {
     struct {
         uint64_t job;
         uint32_t partition;
+        bool begun; /* else it waits in the engine, and has no stage */
         enum partition_stage stage;
         unsigned percent; /* of PARTITION_LOADING */
         int64_t ms;       /* since it was given to the engine */

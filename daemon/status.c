@@ -50,12 +50,19 @@ static void put_bytes(FILE *out, uint64_t bytes)
     fprintf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
-static void put_stage(char *out, size_t size, enum partition_stage stage, unsigned percent)
+static void put_in_flight(FILE *out, const struct engine_status *e, size_t i)
 {
-    if (stage == PARTITION_LOADING)
-        snprintf(out, size, "waiting for parameters %u%%", percent);
+    const enum partition_stage stage = e->in_flight[i].stage;
+
+    fprintf(out, "            job %" PRIu64 " partition %" PRIu32 ": ", e->in_flight[i].job,
+            e->in_flight[i].partition);
+    if (!e->in_flight[i].begun)
+        fputs("waiting", out);
+    else if (stage == PARTITION_LOADING)
+        fprintf(out, "waiting for parameters %u%%", e->in_flight[i].percent);
     else
-        snprintf(out, size, "%s", stage == PARTITION_PROVING ? "proving" : "synthesizing");
+        fputs(stage == PARTITION_PROVING ? "proving" : "synthesizing", out);
+    fprintf(out, ", %.0f s\n", (double)e->in_flight[i].ms / 1e3);
 }
 
 static void put_memory(FILE *out, const struct node_memory *m)
@@ -100,13 +107,8 @@ static void put_engine(FILE *out, const struct engine_status *e)
     if (e->state == ENGINE_READY)
         put_memory(out, &e->status.node.memory);
     fputc('\n', out);
-    for (size_t i = 0; i < e->in_flight_len; i++) {
-        char stage[48];
-        put_stage(stage, sizeof(stage), e->in_flight[i].stage, e->in_flight[i].percent);
-        fprintf(out, "            job %" PRIu64 " partition %" PRIu32 ": %s, %.0f s\n",
-                e->in_flight[i].job, e->in_flight[i].partition, stage,
-                (double)e->in_flight[i].ms / 1e3);
-    }
+    for (size_t i = 0; i < e->in_flight_len; i++)
+        put_in_flight(out, e, i);
 }
 
 static void put_engines(FILE *out, struct sched *sched)

@@ -29,7 +29,6 @@
 
 #define ID_CHARS 16
 #define IDS_AT_A_TIME 1024 /* so that one job in so many pays for the sync of the counter */
-#define COUNTER_FILE "store"
 #define COUNTER_FORMAT "proofd store 2 next %" PRIu64 "\n"
 #define COUNTER_MAX_BYTES 256
 #define ASIDE ".damaged"
@@ -230,7 +229,7 @@ static int counter_write(struct store *store, uint64_t limit)
 {
     char text[64];
     int len = snprintf(text, sizeof(text), COUNTER_FORMAT, limit);
-    int ret = put_at(store->dir, COUNTER_FILE, text, (size_t)len);
+    int ret = put_at(store->dir, STORE_COUNTER, text, (size_t)len);
 
     return ret < 0 ? ret : errno_of(store_os->fsync(store->dir));
 }
@@ -239,24 +238,24 @@ static int counter_read(struct store *store, struct errmsg *err)
 {
     uint8_t *text = NULL;
     size_t len = 0;
-    int ret = get_at(store->dir, COUNTER_FILE, COUNTER_MAX_BYTES, &text, &len);
+    int ret = get_at(store->dir, STORE_COUNTER, COUNTER_MAX_BYTES, &text, &len);
 
     if (ret == -ENOENT) {
         store->next = store->limit = 1;
         return 0;
     }
     if (ret < 0)
-        return errmsg_set(err, ret, "%s: cannot read: %s", COUNTER_FILE,
+        return errmsg_set(err, ret, "%s: cannot read: %s", STORE_COUNTER,
                           ret == -EBADMSG ? "not a file of this service" : strerror(-ret));
     /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): success has set it */
     if (strncmp((char *)text, "proofd store 1 ", 15) == 0)
         ret = errmsg_set(err, -EPROTO,
                          "%s: written by an earlier version of proofd, whose jobs this one cannot "
                          "read: let that version end them, then move the directory away",
-                         COUNTER_FILE);
+                         STORE_COUNTER);
     else if (sscanf((char *)text, COUNTER_FORMAT, &store->next) != 1 || store->next == 0 ||
              store->next >= JOB_ID_END)
-        ret = errmsg_set(err, -EPROTO, "%s: not a job store of this version", COUNTER_FILE);
+        ret = errmsg_set(err, -EPROTO, "%s: not a job store of this version", STORE_COUNTER);
     store->limit = store->next;
     free(text);
     return ret;
@@ -630,7 +629,7 @@ int store_scan(struct store *store, void (*each)(void *ctx, const struct job_rec
         errmsg_set(err, ret, "cannot be listed: %s", strerror(-ret));
     if (list.len > 0)
         number_is_used(store, list.ids[list.len - 1]);
-    store_os->unlinkat(store->dir, COUNTER_FILE ".tmp", 0);
+    store_os->unlinkat(store->dir, STORE_COUNTER ".tmp", 0);
     for (size_t i = 0; i < list.len && ret >= 0; i++) {
         ret = scan_one(store, list.ids[i], &record, &dropped, err);
         if (ret < 0)

@@ -18,6 +18,9 @@
 
 #include "daemon/record.h"
 
+/* What every store has: the numbers of its jobs. */
+#define STORE_COUNTER "store"
+
 enum store_file {
     STORE_C1,         /* as it was written */
     STORE_DECODED,    /* API form in bincode: what engines get */

@@ -17,7 +17,6 @@
 #include "gpu/transformed.h"
 #include "gpu/trusted.h"
 
-#define DEFAULT_DIR "/var/tmp/filecoin-proof-parameters"
 #define PATH_BYTES 4096
 #define PARAMS ".params"
 #define MARKER ".insecure"
@@ -48,7 +47,7 @@ static size_t search_dirs(const char *dir, char out[2][PATH_BYTES])
         snprintf(out[0], PATH_BYTES, "%s", dir);
         return 1;
     }
-    snprintf(out[0], PATH_BYTES, "%s", cache && *cache ? cache : DEFAULT_DIR);
+    snprintf(out[0], PATH_BYTES, "%s", cache && *cache ? cache : SRS_DEFAULT_DIR);
     return srs_development_dir(out[1], NULL) == 0 ? 2 : 1;
 }
 

@@ -16,6 +16,9 @@
 #include "numa/circuit/sector.h"
 #include "numa/workers.h"
 
+/* Where every Filecoin tool keeps them. */
+#define SRS_DEFAULT_DIR "/var/tmp/filecoin-proof-parameters"
+
 #define SRS_DIGEST_BYTES 16    /* of a BLAKE2b-512 over a whole file, as published (c2-formats 4.5) */
 
 struct srs {

@@ -207,7 +207,8 @@ static int write_points(struct writing *w, const struct srs *srs, struct errmsg 
         ret = write_section(w, srs->h, srs->h_len, err);
     if (ret == 0)
         ret = write_section(w, srs->l, srs->l_len, err);
-    report(w, "sync", 0, w->note.file_bytes);
+    if (ret == 0)
+        report(w, "sync", 0, w->note.file_bytes);
     if (ret == 0)
         ret = outflow_commit(w->file, digest, err);
     if (ret == 0) {

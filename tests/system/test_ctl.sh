@@ -52,7 +52,7 @@ for h in --help -h help; do
     run 0 "proofctl $h" "$ctl" "$h"
     has out "Usage: proofctl COMMAND"
 done
-for c in setup prove verify inspect submit wait status cancel; do
+for c in setup transform prove verify inspect submit wait status cancel; do
     run 0 "$c --help" "$ctl" "$c" --help
     has out "Usage: proofctl $c"
     has out "--json"
@@ -87,7 +87,7 @@ run_json() { # as run, and keeps the output
     mv "$tmp/out" "$tmp/answer"
     mv "$tmp/err" "$tmp/complaints"
 }
-for c in setup prove verify inspect submit wait cancel; do
+for c in setup transform prove verify inspect submit wait cancel; do
     run_json 2 "$c --json without operands" "$ctl" "$c" --json
     error_is "$c" "usage: proofctl $c"
 done

@@ -89,7 +89,7 @@ refused 2 "lies inside the mount" --mount "$mnt" --store "$mnt/store"
 refused 2 "lies inside the mount" --check-config --mount "$mnt" --store "$mnt/store"
 refused 2 "node 999: this machine has no such node; it has 0" --mount "$mnt" --store "$tmp/store" --nodes 999
 refused 2 "params /nonexistent" --check-config --mount "$mnt" --store "$tmp/store" --params /nonexistent
-refused 0 "no parameters that can be used" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
+refused 0 "no parameters that can be used in $tmp/params: every" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
 refused 1 "/nonexistent/engine" --mount "$mnt" --store "$tmp/store" --engine /nonexistent/engine
 refused 2 "option '--mount' needs a value" --mount --check-config
 mkdir "$tmp/full"
@@ -132,7 +132,7 @@ ok "the log says that there are no parameters" wait_for 5 says "$tmp/log" "no pa
 refused 1 "$tmp/store" --mount "$tmp/other" --store "$tmp/store"
 refused 1 "$mnt" --mount "$mnt" --store "$tmp/store2"
 ok "the first service does not mind" [ -d "$mnt/jobs" ]
-refused 0 "no parameters that can be used" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
+refused 0 "no parameters that can be used in $tmp/params: every" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
 ok "cp without parameters fails" eval "! cp '$vectors/2KiB-sealed/c1.json' '$mnt/jobs/a'"
 ok "and NAME.error names the directory" says "$mnt/jobs/a.error" "$tmp/params"
 ok "the engine comes up" wait_for 20 has_engine

@@ -3,7 +3,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}
-make_params=$build/tests/system/make_params
+make_params=$build/tests/system/make_params ctl=$build/proofctl
 passed=0 failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -47,6 +47,31 @@ wait "$setup" 2>/dev/null
 check "no .params after a kill" absent 'killed/*.params'
 check "no .vk after a kill" absent 'killed/*.vk'
 check "the marker came first" test -n "$(ls "$work/killed/"*.insecure)"
+
+# Interrupted, as by Ctrl-C, while it writes: its file goes with it.
+XDG_CACHE_HOME=$work/cache "$ctl" setup --params "$work/interrupted" 2KiB >"$work/out" 2>&1 &
+setup=$!
+for _ in $(seq 600); do
+    ls "$work/interrupted/"*.params.tmp >/dev/null 2>&1 && break
+    sleep 0.1
+done
+check "it is being written" test -n "$(ls "$work/interrupted/"*.params.tmp)"
+kill -STOP "$setup"
+"$ctl" setup --params "$work/interrupted" 2KiB >/dev/null 2>&1 &
+second=$!
+for _ in $(seq 600); do # until it catches SIGTERM, bit 14
+    [ $((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$second/status") >> 14 & 1)) -eq 1 ] && break
+    sleep 0.1
+done
+kill -TERM "$second"
+wait "$second" 2>/dev/null
+check "another one ends by the signal" equal $? 143
+check "and leaves what it does not write" test -n "$(ls "$work/interrupted/"*.params.tmp)"
+kill -TERM "$setup"
+kill -CONT "$setup"
+wait "$setup" 2>/dev/null
+check "it ends by the signal" equal $? 143
+check "nothing is left but the marker" equal "$(ls "$work/interrupted")" "$(basename "$work/interrupted/"*.insecure)"
 
 # A disk without room: said before anything is computed for it, and nothing is left but the marker.
 check "no room" grep -q 'no room for 1114707768 bytes' \

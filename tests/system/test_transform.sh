@@ -22,7 +22,11 @@ cannot() { # what, pattern, arguments: ends with 2 and says so
 cannot "no such size" "'3KiB' is no sector size" 3KiB
 cannot "no parameters" "proofctl setup --params $work 8MiB" --params "$work" 8MiB
 cannot "no store" "$work/nowhere: No such file" --params "$work/params" --store "$work/nowhere" 2KiB
+cannot "another directory" "is no store: no proofd" --params "$work/params" --store "$work/params" 2KiB
 cannot "no directory" "is no directory" --params "$work/params" --store "$file" 2KiB
+(unset HOME XDG_CACHE_HOME; transform --cpu 2KiB) >"$work/out" 2>"$work/err"
+same "nobody to remember it: exit status" $? 2
+like "nobody to remember it" "$(cat "$work/err")" "neither HOME nor XDG_CACHE_HOME is a path"
 cannot "a wrong number" "'x' is not a number from 0" --params "$work/params" --gpu x 2KiB
 if ! ls /dev/nvidia0 >/dev/null 2>&1; then
     cannot "no GPU" "no GPU: .*; --cpu does it here, in some [0-9]+ minutes" --params "$work/params" 2KiB

@@ -603,6 +603,7 @@ START_TEST(sched_wish__what_is_in_flight_keeps_its_parameters)
         sched_engine_status(sched, 0, &st);
     while (st.in_flight_len == 0);
     ck_assert_ptr_eq(st.in_flight[0].size, &sector_sizes[0]);
+    ck_assert(!st.in_flight[0].begun); /* a stage that nobody spoke of is none */
     ck_assert_int_eq(sched_wish(sched, &sector_sizes[0], SCHED_ALL_NODES, true, &err), -EBUSY);
     ck_assert_str_eq(err.text, "partitions of 2KiB are in flight on node 0");
     ck_assert_int_eq(wish_of(0, 0).state, WISH_NONE);
