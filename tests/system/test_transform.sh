@@ -9,6 +9,7 @@ ln -s "$params"/*032d3138*.{params,vk,insecure} "$work/params/"
 file=$(ls "$work/params"/*.params)
 transformed=${file%.params}.transformed
 says() { grep -qE -- "$2" "$1"; } # FILE PATTERN
+lacks_line() { ! says "$@"; }
 transform() { "$ctl" transform --params "$work/params" "$@"; }
 cannot() { # what, pattern, arguments: ends with 2 and says so
     local what=$1 pattern=$2
@@ -78,11 +79,11 @@ same "and the proof is good" "$("$ctl" verify --params "$work/params" "$c1" "$jo
 expect "given up" eval 'echo evict >"$mnt/params/2KiB"'
 expect "they are" wait_for 120 says "$mnt/params/2KiB" '^node 0 host no'
 truncate -s 1000 "$transformed"
-expect "what is wrong with a file" says "$mnt/params/2KiB" '^transformed unusable: .*has 1000 bytes of 660481760'
+expect "what is wrong with a file" wait_for 60 says "$mnt/params/2KiB" '^transformed unusable: .*has 1000 bytes of 660481760'
 expect "load again" eval 'echo load >"$mnt/params/2KiB"'
 expect "without it" wait_for 600 says "$mnt/params/2KiB" '^node 0 host yes .* trust insecure$'
 expect "the log says why" says "$log" 'without their transformed points.*has 1000 bytes.*proofctl transform 2KiB makes it anew'
 rm "$transformed"
-refuse "gone" says "$mnt/params/2KiB" '^transformed'
+expect "gone" wait_for 60 lacks_line "$mnt/params/2KiB" '^transformed'
 expect "a clean end" stop
 finish
