@@ -88,19 +88,19 @@ static bool behind_is_full(const struct jobs *jobs)
     return jobs->behind_len >= BEHIND_MAX;
 }
 
-static struct behind *find_rename(struct behind *b, const struct job *job)
+static struct behind *find_later(struct behind *b, const struct behind *than)
 {
-    while (b && (b->job != job || !b->to))
+    while (b && (b->job != than->job || !b->to || b->named < than->named))
         b = b->next;
     return b;
 }
 
 /* The job has been renamed again since. */
-static struct behind *later_rename(const struct jobs *jobs, const struct job *job)
+static struct behind *later_rename(const struct jobs *jobs, const struct behind *than)
 {
-    struct behind *b = find_rename(jobs->behind, job);
+    struct behind *b = find_later(jobs->behind, than);
 
-    return b ? b : find_rename(jobs->late, job);
+    return b ? b : find_later(jobs->late, than);
 }
 
 static bool is_taken_away(const struct jobs *jobs, const char *name)
@@ -194,10 +194,10 @@ static bool has_moved_on(const struct behind *b)
     return b->job->gone || b->job->named != b->named;
 }
 
-/* Who has gone needs no name, and who has moved on none that the disk refused on the way. */
+/* Who has gone needs no name, and who has the right one in the end none on the way that the disk refused. */
 static bool is_needless(const struct behind *b)
 {
-    return b->job->gone || !b->job->accepted || (b->late && has_moved_on(b));
+    return b->job->gone || !b->job->accepted || (b->late && !b->job->name_on_disk);
 }
 
 /* *changed: the record has the name, or a later one. */
@@ -267,31 +267,30 @@ static bool give_old_name(struct jobs *jobs, struct job *job)
     return done;
 }
 
-/* Whoever lost its name to a job that has another one by now comes back only if that one is refused too. */
-static void pass_on_loser(struct jobs *jobs, const struct behind *b, uint64_t *loser)
+/* With lock: whoever lost its name to a job that has another one by now comes back only if that one is refused too. */
+static void pass_on_loser(struct jobs *jobs, struct behind *b)
 {
-    struct behind *later = b->job->gone ? NULL : later_rename(jobs, b->job);
+    struct behind *later = b->job->gone ? NULL : later_rename(jobs, b);
 
     if (later && !later->loser) {
-        later->loser = *loser;
-        *loser = 0;
+        later->loser = b->loser;
+        b->loser = 0;
     }
 }
 
-static bool undo_rename(struct jobs *jobs, const struct behind *b, int error)
+/* Names on the way are asked for again like others: jobs that change names need one. */
+static bool undo_rename(struct jobs *jobs, struct behind *b, int error)
 {
-    uint64_t loser = b->loser;
-
     pthread_mutex_lock(&jobs->lock);
     bool moved_on = has_moved_on(b);
-    bool done = moved_on || give_old_name(jobs, b->job);
+    bool done = moved_on ? b->job->gone || !b->job->name_on_disk : give_old_name(jobs, b->job);
     if (moved_on)
-        pass_on_loser(jobs, b, &loser);
+        pass_on_loser(jobs, b);
     pthread_mutex_unlock(&jobs->lock);
     if (!done)
         return false;
-    if (loser && (moved_on || bring_back(jobs, loser) == -EEXIST))
-        note_debris(jobs, loser);
+    if (b->loser && (moved_on || bring_back(jobs, b->loser) == -EEXIST))
+        note_debris(jobs, b->loser);
     say_refused(jobs, b, error,
                 moved_on ? "it has another name by now" : "it has its old name again");
     return true;
@@ -467,7 +466,7 @@ static bool must_wait(const struct jobs *jobs, const struct job *job, const stru
 {
     const struct job *given = jobs->giving.job;
 
-    if (is_being_given(jobs, name) || behind_is_full(jobs))
+    if (is_being_given(jobs, name) || is_being_given(jobs, job->name) || behind_is_full(jobs))
         return true;
     if (given && (given == job || given == job->overwriter || given == target))
         return true;

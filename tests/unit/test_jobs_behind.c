@@ -277,6 +277,56 @@ START_TEST(rename_at_once__refused_and_the_old_name_is_another_s)
 }
 END_TEST
 
+/* a and b change names over c, and the first step is refused: neither can take its turn before it. */
+START_TEST(rename_at_once__refused_in_a_ring)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed"), b = js_submit(js, "b", "2KiB-sparse");
+
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, a, "c"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "a"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, a, "b"), 0);
+    recorder_fail(0, 1, EIO);
+    jobs_catch_up(js->jobs);
+    ck_assert(recorder_failed());
+    jobs_tick(js->jobs);
+    ck_assert_uint_eq(id_of("a"), b);
+    ck_assert_uint_eq(id_of("b"), a);
+    job_store_reopen(js);
+    ck_assert_uint_eq(id_of("a"), b);
+    ck_assert_uint_eq(id_of("b"), a);
+}
+END_TEST
+
+static struct {
+    const struct store_os *under;
+    uint64_t id;
+    int ret;
+} meanwhile;
+
+static int rename_meanwhile(int from_dir, const char *from, int to_dir, const char *to)
+{
+    meanwhile.ret = jobs_rename_at_once(js->jobs, meanwhile.id, "elsewhere");
+    return meanwhile.under->renameat(from_dir, from, to_dir, to);
+}
+
+/* Whoever has a name that another one gets on disk at this moment waits until that is through. */
+START_TEST(rename_at_once__from_a_name_that_is_being_given)
+{
+    meanwhile.under = store_os;
+    struct store_os os = *store_os;
+    meanwhile.id = js_submit(js, "old", "2KiB-sealed");
+    js_prove_all(js);
+    uint64_t id = js_submit(js, "new", "2KiB-sparse");
+
+    os.renameat = rename_meanwhile;
+    store_os = &os;
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "old"), 0);
+    store_os = meanwhile.under;
+    ck_assert_int_eq(meanwhile.ret, -EINPROGRESS);
+    ck_assert_uint_eq(id_of("old"), id);
+}
+END_TEST
+
 START_TEST(rename_at_once__of_what_a_writer_takes_back)
 {
     size_t len;
@@ -516,6 +566,8 @@ int main(void)
     tcase_add_test(tc, rename_at_once__who_gets_the_name_next_waits_for_the_disk);
     tcase_add_test(tc, rename_at_once__what_the_disk_refuses_has_its_old_name);
     tcase_add_test(tc, rename_at_once__refused_and_the_old_name_is_another_s);
+    tcase_add_test(tc, rename_at_once__refused_in_a_ring);
+    tcase_add_test(tc, rename_at_once__from_a_name_that_is_being_given);
     tcase_add_test(tc, rename_at_once__of_what_a_writer_takes_back);
     tcase_add_loop_test(tc, at_random__none_is_lost_and_none_is_there_twice, 0,
                         getenv("PROOFD_QUICK") ? 5 : 60);
