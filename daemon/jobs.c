@@ -41,6 +41,7 @@ void job_put(struct job *job)
     if (--job->refs > 0)
         return;
     free(job->name);
+    free(job->name_on_disk);
     free(job->error);
     free(job->ready);
     free(job->refusal);
@@ -488,7 +489,8 @@ int bring_back(struct jobs *jobs, uint64_t id)
     pthread_mutex_lock(&jobs->lock);
     if (table_get(jobs, id)) /* engines have something of it */
         ret = -EBUSY;
-    else if (table_find(jobs, r.name) || is_being_given(jobs, r.name))
+    else if (table_find(jobs, r.name) || is_being_given(jobs, r.name) ||
+             behind_has_name(jobs, NULL, r.name))
         ret = -EEXIST;
     else if (!(job = table_recover(jobs, &r, bytes)))
         ret = -ENOMEM;
@@ -1210,6 +1212,8 @@ static int rename_plain(struct jobs *jobs, struct job *job, const char *name)
     pthread_mutex_lock(&jobs->lock);
     loser = job->gone ? 0 : rename_entry(jobs, job, &names);
     job->named = named;
+    free(job->name_on_disk);
+    job->name_on_disk = NULL;
     pthread_mutex_unlock(&jobs->lock);
     if (loser)
         forget_on_disk(jobs, loser);

@@ -9,7 +9,8 @@
  *
  * What the disk refuses is taken back in the table too: the job is there again, made from its record as at a start. Where
  * its name has been given away meanwhile, a removal is tried again later and a rename stays `late`: the table
- * has it, the disk is asked at each tick, and until then nobody else gets the old name there.
+ * has it, the disk is asked at each tick, and until then nobody else gets the old name there: of two that have one name on
+ * disk a start drops one. So each job that is behind knows what its record is called (name_on_disk).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,11 +27,11 @@
 /* One change. Guarded by jobs->lock while it waits; then it is the worker's. */
 struct behind {
     struct behind *next;
-    struct job *job;           /* a reference */
-    char *from, *to;           /* of a rename; NULL: a removal */
-    uint64_t named, was_named; /* of a rename */
-    uint64_t loser;            /* the id of the job that had `to`, or 0 */
-    bool late;                 /* the disk has refused it before */
+    struct job *job; /* a reference */
+    char *from, *to; /* of a rename, in the table; NULL: a removal */
+    uint64_t named;  /* of a rename */
+    uint64_t loser;  /* the id of the job that had `to`, or 0 */
+    bool late;       /* the disk has refused it before */
 };
 
 /* ---- the queue (with lock) ---- */
@@ -87,14 +88,19 @@ static bool behind_is_full(const struct jobs *jobs)
     return jobs->behind_len >= BEHIND_MAX;
 }
 
-/* The job has been renamed again since. */
-static struct behind *later_rename(const struct jobs *jobs, const struct job *job)
+static struct behind *find_later(struct behind *b, const struct behind *than)
 {
-    struct behind *b = jobs->behind;
-
-    while (b && (b->job != job || !b->to))
+    while (b && (b->job != than->job || !b->to || b->named < than->named))
         b = b->next;
     return b;
+}
+
+/* The job has been renamed again since. */
+static struct behind *later_rename(const struct jobs *jobs, const struct behind *than)
+{
+    struct behind *b = find_later(jobs->behind, than);
+
+    return b ? b : find_later(jobs->late, than);
 }
 
 static bool is_taken_away(const struct jobs *jobs, const char *name)
@@ -105,18 +111,27 @@ static bool is_taken_away(const struct jobs *jobs, const char *name)
     return false;
 }
 
-static bool is_late(const struct behind *b, const struct job *job, const char *name)
+static bool is_among(const struct behind *b, const struct job *job, const char *name)
 {
     for (; b; b = b->next)
-        if (b->late && b->to && b->job != job && !b->job->gone && strcmp(b->from, name) == 0)
+        if (b->job != job && !b->job->gone && b->job->name_on_disk &&
+            strcmp(b->job->name_on_disk, name) == 0)
             return true;
     return false;
 }
 
-/* On disk the name still means another job, which has a new one for users. */
-static bool is_owed(const struct jobs *jobs, const struct job *job, const char *name)
+bool behind_has_name(const struct jobs *jobs, const struct job *job, const char *name)
 {
-    return is_late(jobs->late, job, name) || is_late(jobs->behind, job, name);
+    return is_among(jobs->late, job, name) || is_among(jobs->behind, job, name);
+}
+
+/* The same of any job, behind or not. */
+static bool is_anothers(struct jobs *jobs, const struct job *job, const char *name)
+{
+    const struct job *other = table_find(jobs, name);
+
+    return behind_has_name(jobs, job, name) ||
+           (other && other != job && other->accepted && !other->name_on_disk);
 }
 
 /* ---- telling of what the disk refused ---- */
@@ -173,33 +188,59 @@ static bool undo_removal(struct jobs *jobs, const struct behind *b, int error)
 
 /* ---- renames (with disk) ---- */
 
-/* Nothing needs to be done any more for the name itself. */
-static bool is_stale(struct jobs *jobs, const struct behind *b)
+/* With lock: it has been renamed again, or has gone. */
+static bool has_moved_on(const struct behind *b)
 {
-    pthread_mutex_lock(&jobs->lock);
-    bool stale = b->late && (b->job->gone || b->job->named != b->named);
-    pthread_mutex_unlock(&jobs->lock);
-    return stale;
+    return b->job->gone || b->job->named != b->named;
+}
+
+/* Who has gone needs no name, and who has the right one in the end none on the way that the disk refused. */
+static bool is_needless(const struct behind *b)
+{
+    return b->job->gone || !b->job->accepted || (b->late && !b->job->name_on_disk);
+}
+
+/* *changed: the record has the name, or a later one. */
+static int rename_on_disk(struct jobs *jobs, const struct behind *b, bool *changed)
+{
+    struct job *job = b->job;
+    struct job_record r;
+    char *name;
+
+    *changed = false;
+    int ret = store_record_get(jobs->store, job->id, &r);
+    if (ret == -ENOENT ||
+        (ret == 0 && r.named > b->named)) { /* removed meanwhile, or accepted anew */
+        *changed = true;
+        return 0;
+    }
+    if (ret < 0 || !(name = strdup(b->to)))
+        return ret < 0 ? ret : -ENOMEM;
+    ret = rename_record(jobs, job->id, b->named, b->to, changed);
+    if (*changed) {
+        pthread_mutex_lock(&jobs->lock);
+        free(job->name_on_disk);
+        job->name_on_disk = strcmp(name, job->name) == 0 ? NULL : name;
+        name = job->name_on_disk ? NULL : name;
+        pthread_mutex_unlock(&jobs->lock);
+    }
+    free(name);
+    return ret;
 }
 
 static int do_rename(struct jobs *jobs, const struct behind *b)
 {
-    bool changed = true;
+    bool changed = false;
     int ret = 0;
 
-    if (is_stale(jobs, b))
-        return -ESTALE;
     pthread_mutex_lock(&jobs->lock);
-    if (is_owed(jobs, b->job, b->to))
+    bool needless = is_needless(b);
+    if (!needless && is_anothers(jobs, b->job, b->to))
         ret = -EIO;
     pthread_mutex_unlock(&jobs->lock);
-    if (ret < 0)
-        return ret;
-    if (b->job->accepted) /* else a writer has taken that back, and no record has a name */
-        ret = rename_record(jobs, b->job->id, b->named, b->to, &changed);
-    if (ret == -ENOENT) /* removed meanwhile */
-        ret = 0, changed = true;
-    if (!changed)
+    if (ret == 0 && !needless)
+        ret = rename_on_disk(jobs, b, &changed);
+    if (ret < 0 && !changed)
         return ret;
     if (b->loser)
         forget_on_disk(jobs, b->loser);
@@ -208,43 +249,50 @@ static int do_rename(struct jobs *jobs, const struct behind *b)
     return 0;
 }
 
-/* With lock: gives the job its old name again, or what has moved it on since does. */
-static bool give_old_name(struct jobs *jobs, const struct behind *b, struct new_names *names)
+/* With lock: the name that it has on disk. False: that is another's by now. */
+static bool give_old_name(struct jobs *jobs, struct job *job)
 {
-    struct behind *later = later_rename(jobs, b->job);
+    struct job *other = job->name_on_disk ? table_find(jobs, job->name_on_disk) : job;
+    struct new_names names = {0};
 
-    if (b->job->gone || b->job->named != b->named) {
-        char *from = later && !b->job->gone ? strdup(b->from) : NULL;
-        if (from) {
-            free(later->from);
-            later->from = from;
-        }
-        return true;
-    }
-    if (table_find(jobs, b->from) || is_being_given(jobs, b->from))
+    if ((other && other != job) || (job->name_on_disk && is_being_given(jobs, job->name_on_disk)))
         return false;
-    rename_entry(jobs, b->job, names);
-    b->job->named = b->was_named;
-    return true;
+    bool done = !job->name_on_disk || new_names_make(&names, job->name_on_disk) == 0;
+    if (done && job->name_on_disk) {
+        rename_entry(jobs, job, &names);
+        free(job->name_on_disk);
+        job->name_on_disk = NULL;
+    }
+    new_names_fini(&names);
+    return done;
 }
 
-static bool undo_rename(struct jobs *jobs, const struct behind *b, int error)
+/* With lock: whoever lost its name to a job that has another one by now comes back only if that one is refused too. */
+static void pass_on_loser(struct jobs *jobs, struct behind *b)
 {
-    struct new_names names = {0};
-    bool done = new_names_make(&names, b->from) == 0;
+    struct behind *later = b->job->gone ? NULL : later_rename(jobs, b);
 
+    if (later && !later->loser) {
+        later->loser = b->loser;
+        b->loser = 0;
+    }
+}
+
+/* Names on the way are asked for again like others: jobs that change names need one. */
+static bool undo_rename(struct jobs *jobs, struct behind *b, int error)
+{
     pthread_mutex_lock(&jobs->lock);
-    done = done && give_old_name(jobs, b, &names);
-    bool back = done && !b->job->gone && strcmp(b->job->name, b->from) == 0;
+    bool moved_on = has_moved_on(b);
+    bool done = moved_on ? b->job->gone || !b->job->name_on_disk : give_old_name(jobs, b->job);
+    if (moved_on)
+        pass_on_loser(jobs, b);
     pthread_mutex_unlock(&jobs->lock);
-    new_names_fini(&names);
     if (!done)
         return false;
-    if (b->loser && bring_back(jobs, b->loser) == -EEXIST)
+    if (b->loser && (moved_on || bring_back(jobs, b->loser) == -EEXIST))
         note_debris(jobs, b->loser);
-    if (error != -ESTALE)
-        say_refused(jobs, b, error,
-                    back ? "it has its old name again" : "it has another name by now");
+    say_refused(jobs, b, error,
+                moved_on ? "it has another name by now" : "it has its old name again");
     return true;
 }
 
@@ -293,7 +341,7 @@ int behind_settle_name(struct jobs *jobs, const struct job *job, const char *nam
     while (more) {
         pthread_mutex_lock(&jobs->lock);
         more = is_taken_away(jobs, name);
-        ret = is_owed(jobs, job, name) ? -EIO : 0;
+        ret = behind_has_name(jobs, job, name) ? -EIO : 0;
         pthread_mutex_unlock(&jobs->lock);
         if (more)
             do_next(jobs);
@@ -418,7 +466,7 @@ static bool must_wait(const struct jobs *jobs, const struct job *job, const stru
 {
     const struct job *given = jobs->giving.job;
 
-    if (is_being_given(jobs, name) || behind_is_full(jobs))
+    if (is_being_given(jobs, name) || is_being_given(jobs, job->name) || behind_is_full(jobs))
         return true;
     if (given && (given == job || given == job->overwriter || given == target))
         return true;
@@ -442,9 +490,13 @@ static int rename_behind(struct jobs *jobs, struct job *job, struct new_names *n
         return -EINPROGRESS;
     if (job->accepted) {
         (*b)->from = strdup(job->name);
-        if (!(*b)->from)
+        char *disk = job->name_on_disk ? job->name_on_disk : strdup(job->name);
+        if (!(*b)->from || !disk) {
+            if (disk != job->name_on_disk)
+                free(disk);
             return -ENOMEM;
-        (*b)->was_named = job->named;
+        }
+        job->name_on_disk = disk;
         (*b)->loser = overwrites ? target->id : 0;
         job->named = (*b)->named;
         behind_put(jobs, *b, job);

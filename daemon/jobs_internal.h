@@ -42,6 +42,8 @@ struct job {
     int64_t created_ns, written_ns, accepted_ns, started_ns, ended_ns;
     const struct seal_proof *proof;
     char *name;
+    char *name_on_disk; /* of an accepted job whose renames are behind (jobs_behind.c), else NULL: as it is. Changes under disk as well,
+                         * but for the first of them */
     char *error;              /* of a rejected upload; of the last one over an ended job; or NULL */
     struct job_record *ready; /* what was found in a file that is right but has no final name yet.
                                * Changes under disk as well: who holds that may accept it */
@@ -260,7 +262,7 @@ void forget_debris(struct jobs *jobs);
 bool has_record(struct jobs *jobs, uint64_t id);
 /* With disk: gives the record this name, unless it has a later one. *changed: it has it, durably where 0 is returned. */
 int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const char *name, bool *changed);
-/* With disk: a job that has left the table is there again, as its record has it. -EEXIST: its name is another's; -EBUSY: an engine
+/* With disk: a job that has left the table is there again, as its record has it. -EEXIST: its name is another's, here or there; -EBUSY: an engine
  * has a partition of it yet; -ENOENT: it has no record. */
 int bring_back(struct jobs *jobs, uint64_t id);
 
@@ -270,6 +272,8 @@ void behind_do_all(struct jobs *jobs);
 /* Before a record gets this name, while it is being given: no other job has it there any more. -EIO: one has, and the disk does not let
  * it go. */
 int behind_settle_name(struct jobs *jobs, const struct job *job, const char *name);
+/* With lock: on disk another job that is there for users has this name yet, though not in the table. */
+bool behind_has_name(const struct jobs *jobs, const struct job *job, const char *name);
 /* Without locks: all of it, and what the disk has refused. */
 void behind_retry(struct jobs *jobs);
 /* At the end. */

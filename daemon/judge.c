@@ -279,6 +279,8 @@ static uint64_t commit(struct jobs *jobs, struct job *job, const struct job_reco
     if (loser)
         table_drop(jobs, old);
     job->named = r->named;
+    free(job->name_on_disk);
+    job->name_on_disk = NULL;
     job->accepted = true;
     quota_end(jobs, job);
     job->stray_record = false;

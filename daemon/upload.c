@@ -289,6 +289,8 @@ static int take_back(struct jobs *jobs, struct spool *s)
         quota_begin(jobs, job);
     job->accepted = false;
     job->accepted_ns = 0;
+    free(job->name_on_disk);
+    job->name_on_disk = NULL;
     free(job->ready);
     job->ready = NULL;
     free(job->refusal);

@@ -52,21 +52,32 @@ static struct toy_lc single(uint32_t var)
     return (struct toy_lc){.len = 1, .var = {var}, .coeff = {fr_from_u64(1)}};
 }
 
-/* Row k: b * b = b for a new bit b, or the product of two combinations is a new variable. */
-static void make_row(struct toy_rows *t, size_t k, struct random *rng)
+/* The new variable and a multiple of an input. */
+static struct toy_lc with_input(uint32_t var, uint32_t input, struct random *rng)
+{
+    return (struct toy_lc){
+        .len = 2, .var = {var, input}, .coeff = {fr_from_u64(1), random_fr(rng)}};
+}
+
+/* Row k: b * b = b for a new bit b, or the product of two combinations is a new variable and, since transformed parameters have points of
+ * inputs for that, a multiple of an input. The first is one of those. */
+static void make_row(struct toy_rows *t, size_t k, uint32_t inputs, struct random *rng)
 {
     uint32_t var = t->vars++;
 
     t->c[k] = single(var);
-    if (random_u64(rng) % 4) {
+    if (k > 0 && random_u64(rng) % 4) {
         t->a[k] = t->b[k] = single(var);
         t->values[var] = fr_from_u64(random_u64(rng) & 1);
         return;
     }
     t->a[k] = random_lc(var, rng);
     t->b[k] = random_lc(var, rng);
+    t->c[k] = with_input(var, (uint32_t)(random_u64(rng) % inputs), rng);
     fr_t a = lc_value(&t->a[k], t->values), b = lc_value(&t->b[k], t->values);
+    fr_t inputs_part = lc_value(&t->c[k], t->values); /* the new one is 0 yet */
     fr_mul(&t->values[var], &a, &b);
+    fr_sub(&t->values[var], &t->values[var], &inputs_part);
 }
 
 static struct toy_rows *make_rows(size_t rows, uint32_t inputs, struct random *rng)
@@ -82,7 +93,7 @@ static struct toy_rows *make_rows(size_t rows, uint32_t inputs, struct random *r
     for (t->vars = 1; t->vars < inputs; t->vars++)
         t->values[t->vars] = random_fr(rng);
     for (size_t k = 0; k < rows; k++)
-        make_row(t, k, rng);
+        make_row(t, k, inputs, rng);
     for (uint32_t i = 0; i < inputs; i++)
         t->a[rows + i] = single(i);
     return t;

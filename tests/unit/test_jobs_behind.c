@@ -277,6 +277,56 @@ START_TEST(rename_at_once__refused_and_the_old_name_is_another_s)
 }
 END_TEST
 
+/* a and b change names over c, and the first step is refused: neither can take its turn before it. */
+START_TEST(rename_at_once__refused_in_a_ring)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed"), b = js_submit(js, "b", "2KiB-sparse");
+
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, a, "c"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "a"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, a, "b"), 0);
+    recorder_fail(0, 1, EIO);
+    jobs_catch_up(js->jobs);
+    ck_assert(recorder_failed());
+    jobs_tick(js->jobs);
+    ck_assert_uint_eq(id_of("a"), b);
+    ck_assert_uint_eq(id_of("b"), a);
+    job_store_reopen(js);
+    ck_assert_uint_eq(id_of("a"), b);
+    ck_assert_uint_eq(id_of("b"), a);
+}
+END_TEST
+
+static struct {
+    const struct store_os *under;
+    uint64_t id;
+    int ret;
+} meanwhile;
+
+static int rename_meanwhile(int from_dir, const char *from, int to_dir, const char *to)
+{
+    meanwhile.ret = jobs_rename_at_once(js->jobs, meanwhile.id, "elsewhere");
+    return meanwhile.under->renameat(from_dir, from, to_dir, to);
+}
+
+/* Whoever has a name that another one gets on disk at this moment waits until that is through. */
+START_TEST(rename_at_once__from_a_name_that_is_being_given)
+{
+    meanwhile.under = store_os;
+    struct store_os os = *store_os;
+    meanwhile.id = js_submit(js, "old", "2KiB-sealed");
+    js_prove_all(js);
+    uint64_t id = js_submit(js, "new", "2KiB-sparse");
+
+    os.renameat = rename_meanwhile;
+    store_os = &os;
+    ck_assert_int_eq(jobs_rename(js->jobs, id, "old"), 0);
+    store_os = meanwhile.under;
+    ck_assert_int_eq(meanwhile.ret, -EINPROGRESS);
+    ck_assert_uint_eq(id_of("old"), id);
+}
+END_TEST
+
 START_TEST(rename_at_once__of_what_a_writer_takes_back)
 {
     size_t len;
@@ -301,11 +351,15 @@ END_TEST
 #define NAMES 4
 #define STEPS 80
 
+/* The accepted ones. */
 static size_t list(struct job_store *of, struct job_info info[NAMES])
 {
-    size_t n = jobs_list(of->jobs, 0, info, NAMES);
+    size_t all = jobs_list(of->jobs, 0, info, NAMES), n = 0;
 
-    ck_assert_uint_le(n, NAMES);
+    ck_assert_uint_le(all, NAMES);
+    for (size_t i = 0; i < all; i++)
+        if (info[i].accepted_ns)
+            info[n++] = info[i];
     return n;
 }
 
@@ -321,25 +375,93 @@ static void disk_has_all(unsigned seed, unsigned step, bool same)
     size_t m = list(copy, there);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < m; k++)
-            found += here[i].id == there[k].id && (!same || strcmp(here[i].name, there[k].name) == 0);
+            found +=
+                here[i].id == there[k].id && (!same || strcmp(here[i].name, there[k].name) == 0);
     job_store_destroy(copy);
     store_os = recorder;
-    ck_assert_msg(found == n && (!same || n == m), "seed %u step %u: %zu jobs, %zu of them among %zu on disk", seed,
-                  step, n, found, m);
+    ck_assert_msg(found == n && (!same || n == m),
+                  "seed %u step %u: %zu jobs, %zu of them among %zu on disk", seed, step, n, found,
+                  m);
+}
+
+/* ---- a disk that refuses now and then, and a kill at each moment of it ---- */
+
+static struct {
+    const struct store_os *under;
+    struct store_os os;
+    unsigned dice, first, step;
+} watch;
+
+static bool refused_now(void)
+{
+    errno = EIO;
+    return rand_r(&watch.dice) % 3 == 0;
+}
+
+static int watched_rename(int from_dir, const char *from, int to_dir, const char *to)
+{
+    int ret = refused_now() ? -1 : watch.under->renameat(from_dir, from, to_dir, to);
+
+    if (ret == 0)
+        disk_has_all(watch.first, watch.step, false);
+    return ret;
+}
+
+static int watched_unlink(int dir, const char *name, int flags)
+{
+    int ret = refused_now() ? -1 : watch.under->unlinkat(dir, name, flags);
+    int error = errno;
+
+    if (ret == 0)
+        disk_has_all(watch.first, watch.step, false);
+    errno = error;
+    return ret;
+}
+
+static void watch_begin(unsigned first, unsigned step)
+{
+    watch.under = store_os;
+    watch.os = *store_os;
+    watch.os.renameat = watched_rename;
+    watch.os.unlinkat = watched_unlink;
+    watch.first = first;
+    watch.step = step;
+    watch.dice = first + step;
+    store_os = &watch.os;
+}
+
+static void watch_end(void)
+{
+    store_os = watch.under;
+}
+
+static const char *const names[NAMES] = {"a", "b", "c", "d"};
+
+static bool any_job(unsigned *seed, struct job_info *info)
+{
+    return jobs_find(js->jobs, names[(unsigned)rand_r(seed) % NAMES], info) == 0;
+}
+
+static void any_rename(unsigned *seed)
+{
+    struct job_info info;
+
+    if (any_job(seed, &info))
+        jobs_rename_at_once(js->jobs, info.id, names[(unsigned)rand_r(seed) % NAMES]);
 }
 
 static void any_step(unsigned *seed)
 {
-    static const char *const names[NAMES] = {"a", "b", "c", "d"};
     static const char *const vectors[] = {"2KiB-sealed", "2KiB-sparse", "2KiB-v1"};
-    const char *name = names[(unsigned)rand_r(seed) % NAMES], *other = names[(unsigned)rand_r(seed) % NAMES];
+    const char *name = names[(unsigned)rand_r(seed) % NAMES];
     struct job_info info;
     bool there = jobs_find(js->jobs, name, &info) == 0;
 
     switch ((unsigned)rand_r(seed) % 10) {
     case 0:
     case 1: /* some calls, or all */
-        recorder_fail((unsigned)rand_r(seed) % 12, rand_r(seed) % 2 ? 10000 : 1 + (unsigned)rand_r(seed) % 8, EIO);
+        recorder_fail((unsigned)rand_r(seed) % 12,
+                      rand_r(seed) % 2 ? 10000 : 1 + (unsigned)rand_r(seed) % 8, EIO);
         if (rand_r(seed) % 2)
             jobs_tick(js->jobs);
         else
@@ -347,10 +469,11 @@ static void any_step(unsigned *seed)
         disk_is_good();
         break;
     case 2:
-        jobs_tick(js->jobs);
-        break;
-    case 3:
-        jobs_catch_up(js->jobs);
+    case 3: /* now and then */
+        if (rand_r(seed) % 2)
+            jobs_tick(js->jobs);
+        else
+            jobs_catch_up(js->jobs);
         break;
     case 4:
         js_prove_all(js);
@@ -367,8 +490,7 @@ static void any_step(unsigned *seed)
             jobs_remove_at_once(js->jobs, info.id);
         break;
     default:
-        if (there)
-            jobs_rename_at_once(js->jobs, info.id, other);
+        any_rename(seed);
     }
 }
 
@@ -385,6 +507,31 @@ START_TEST(at_random__none_is_lost_and_none_is_there_twice)
     jobs_tick(js->jobs);
     jobs_sync(js->jobs);
     disk_has_all(first, STEPS, true);
+}
+END_TEST
+
+/* Names go round among some jobs, a removal now and then, and of all that waits the disk refuses some calls. */
+START_TEST(at_random__a_kill_at_any_moment)
+{
+    unsigned seed = (unsigned)_i * 7919 + 3, first = seed;
+    struct job_info info;
+
+    for (unsigned step = 0; step < STEPS / 4; step++) {
+        for (int i = 0; i < NAMES - 1; i++)
+            if (js_state(js, names[i]) == JOB_STATES)
+                js_copy(js, names[i], "2KiB-sealed", SIZE_MAX);
+        js_prove_all(js);
+        for (unsigned i = 2 + (unsigned)rand_r(&seed) % 6; i > 0; i--)
+            if (rand_r(&seed) % 8 || !any_job(&seed, &info))
+                any_rename(&seed);
+            else
+                jobs_remove_at_once(js->jobs, info.id);
+        watch_begin(first, step);
+        jobs_catch_up(js->jobs);
+        if (rand_r(&seed) % 2)
+            jobs_tick(js->jobs);
+        watch_end();
+    }
 }
 END_TEST
 
@@ -419,8 +566,12 @@ int main(void)
     tcase_add_test(tc, rename_at_once__who_gets_the_name_next_waits_for_the_disk);
     tcase_add_test(tc, rename_at_once__what_the_disk_refuses_has_its_old_name);
     tcase_add_test(tc, rename_at_once__refused_and_the_old_name_is_another_s);
+    tcase_add_test(tc, rename_at_once__refused_in_a_ring);
+    tcase_add_test(tc, rename_at_once__from_a_name_that_is_being_given);
     tcase_add_test(tc, rename_at_once__of_what_a_writer_takes_back);
-    tcase_add_loop_test(tc, at_random__none_is_lost_and_none_is_there_twice, 0, getenv("PROOFD_QUICK") ? 5 : 60);
+    tcase_add_loop_test(tc, at_random__none_is_lost_and_none_is_there_twice, 0,
+                        getenv("PROOFD_QUICK") ? 5 : 60);
+    tcase_add_loop_test(tc, at_random__a_kill_at_any_moment, 0, getenv("PROOFD_QUICK") ? 4 : 16);
     tcase_add_test(tc, jobs_close__catches_up);
     suite_add_tcase(s, tc);
     return suite_run(s);
