@@ -81,11 +81,11 @@ same "and the proof is good" "$("$ctl" verify --params "$work/params" "$c1" "$jo
 expect "given up" eval 'echo evict >"$mnt/params/2KiB"'
 expect "they are" wait_for 120 says "$mnt/params/2KiB" '^node 0 host no'
 truncate -s 1000 "$transformed"
-expect "what is wrong with a file" says "$mnt/params/2KiB" '^transformed unusable: .*has 1000 bytes of 660481760'
+expect "what is wrong with a file" wait_for 10 says "$mnt/params/2KiB" '^transformed unusable: .*has 1000 bytes of 660481760'
 expect "load again" eval 'echo load >"$mnt/params/2KiB"'
 expect "without it" wait_for 600 says "$mnt/params/2KiB" '^node 0 host yes .* trust insecure$'
 expect "the log says why" says "$log" 'without their transformed points.*has 1000 bytes.*proofctl transform 2KiB makes it anew'
 rm "$transformed"
-refuse "gone" says "$mnt/params/2KiB" '^transformed'
+expect "gone" wait_for 10 eval '! says "$mnt/params/2KiB" "^transformed"'
 expect "a clean end" stop
 finish
