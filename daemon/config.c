@@ -312,6 +312,20 @@ struct seen {
     unsigned line[ARRAY_LEN(options)];
 };
 
+/* Who copies an option of the command line writes gpu-memory. */
+static int unknown_key(const char *key, struct errmsg *err)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s", key);
+    for (char *c = name; *c; c++)
+        if (*c == '-')
+            *c = '_';
+    return find_option(name, strlen(name))
+               ? errmsg_set(err, -EINVAL, "unknown key '%s', in a file it is %s", key, name)
+               : errmsg_set(err, -EINVAL, "unknown key '%s'", key);
+}
+
 static int read_assignment(char *text, unsigned line, struct seen *seen, struct config *cfg,
                            struct errmsg *err)
 {
@@ -323,7 +337,7 @@ static int read_assignment(char *text, unsigned line, struct seen *seen, struct 
     char *key = trim(text), *value = trim(equals + 1);
     const struct option *o = find_option(key, strlen(key));
     if (!o)
-        return errmsg_set(err, -EINVAL, "unknown key '%s'", key);
+        return unknown_key(key, err);
     unsigned *first = &seen->line[o - options];
     if (*first)
         return errmsg_set(err, -EINVAL, "%s: already given on line %u", key, *first);

@@ -90,6 +90,7 @@ static const struct {
     const char *said;
 } bad[] = {
     {"mount = /a\nmuont = /b\n", ":2: unknown key 'muont'"},
+    {"gpu-memory = 1G\n", ":1: unknown key 'gpu-memory', in a file it is gpu_memory"},
     {"\nthreads = -1\n", ":2: threads: '-1' is not a number from 0 to 4096"},
     {"threads = 4097\n", ":1: threads: '4097'"},
     {"threads = 12x\n", ":1: threads: '12x'"},
