@@ -72,7 +72,7 @@ like "status says so" "$(cat "$mnt/status")" 'parameters  2KiB: .*\.params \(ins
 expect "params/ does" grep -qx "transformed yes" "$mnt/params/2KiB"
 expect "load" eval 'echo load >"$mnt/params/2KiB"'
 expect "it is loaded" wait_for 600 says "$mnt/params/2KiB" '^node 0 host yes .* trust insecure transformed$'
-expect "the log says so" says "$log" 'parameters loaded.*transformed=yes'
+expect "the log says so" wait_for 60 says "$log" 'parameters loaded.*transformed=yes'
 cp "$c1" "$jobs/one"
 expect "a job is proved" ends one done 600
 same "and the proof is good" "$("$ctl" verify --params "$work/params" "$c1" "$jobs/one.proof")" valid
@@ -82,7 +82,7 @@ truncate -s 1000 "$transformed"
 expect "what is wrong with a file" wait_for 60 says "$mnt/params/2KiB" '^transformed unusable: .*has 1000 bytes of 660481760'
 expect "load again" eval 'echo load >"$mnt/params/2KiB"'
 expect "without it" wait_for 600 says "$mnt/params/2KiB" '^node 0 host yes .* trust insecure$'
-expect "the log says why" says "$log" 'without their transformed points.*has 1000 bytes.*proofctl transform 2KiB makes it anew'
+expect "the log says why" wait_for 60 says "$log" 'without their transformed points.*has 1000 bytes.*proofctl transform 2KiB makes it anew'
 rm "$transformed"
 expect "gone" wait_for 60 lacks_line "$mnt/params/2KiB" '^transformed'
 expect "a clean end" stop

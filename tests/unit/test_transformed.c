@@ -90,10 +90,28 @@ static void write_params(const struct bench *b)
     close(fd);
 }
 
+/* What somebody does to the file when its first points have been read. */
+static void (*meanwhile)(const char *path);
+
+static void on_progress(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    const struct bench *b = ctx;
+    void (*what)(const char *path) = meanwhile;
+
+    (void)stage, (void)done, (void)total;
+    meanwhile = NULL;
+    if (what)
+        what(b->path);
+}
+
 static int load(const struct bench *b, bool plain, struct srs **out, struct errmsg *err)
 {
     const struct srs_source source = {.path = b->params, .counts = counts};
-    const struct srs_options opt = {.memory = b->memory, .workers = b->workers, .plain = plain};
+    const struct srs_options opt = {.memory = b->memory,
+                                    .workers = b->workers,
+                                    .progress = on_progress,
+                                    .progress_ctx = (void *)b,
+                                    .plain = plain};
 
     return srs_load(&source, NULL, &opt, out, err);
 }
@@ -307,6 +325,92 @@ START_TEST(transformed__of_another_length_are_not_taken)
 }
 END_TEST
 
+static void cut(const char *path)
+{
+    ck_assert_int_eq(truncate(path, 1000), 0);
+}
+
+static void append(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_APPEND);
+
+    ck_assert_int_eq(write(fd, "x", 1), 1);
+    close(fd);
+}
+
+static void touch_one(const char *path)
+{
+    flip(path, SRS_TRANSFORMED_HEAD_BYTES);
+}
+
+START_TEST(transformed__that_change_while_they_are_read_are_not_taken)
+{
+    static void (*const what[])(const char *path) = {cut, append, touch_one};
+    struct bench b;
+
+    bench_init(&b);
+    meanwhile = what[_i];
+    expect_plain(&b, "changed while it was read; it is not used");
+    ck_assert_ptr_null(meanwhile);
+    bench_fini(&b);
+}
+END_TEST
+
+static void drop(const char *path)
+{
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+static void put_another(const char *path)
+{
+    char other[160];
+
+    snprintf(other, sizeof(other), "%s.other", path);
+    int fd = open(other, O_WRONLY | O_CREAT, 0644);
+    ck_assert_int_eq(write(fd, "other", 5), 5);
+    close(fd);
+    ck_assert_int_eq(rename(other, path), 0);
+}
+
+/* What was opened is read to its end. */
+START_TEST(transformed__whose_name_goes_while_they_are_read_are_taken)
+{
+    struct bench b;
+
+    bench_init(&b);
+    meanwhile = drop;
+    expect_transformed(&b);
+    expect_plain(&b, "");
+    bench_fini(&b);
+    bench_init(&b);
+    meanwhile = put_another;
+    expect_transformed(&b);
+    expect_plain(&b, "is no file of transformed parameters");
+    bench_fini(&b);
+}
+END_TEST
+
+/* Any bytes are the points of a note that somebody else may have written. */
+START_TEST(transformed__with_a_note_that_others_may_write_are_not_taken)
+{
+    struct bench b;
+    char command[256];
+
+    bench_init(&b);
+    snprintf(command, sizeof(command), "chmod g+w %s/state/*", b.dir);
+    ck_assert_int_eq(system(command), 0);
+    struct srs *srs = NULL;
+    struct errmsg err = {""};
+    ck_assert_int_eq(load(&b, false, &srs, &err), 0);
+    ck_assert(!srs->transformed && !srs->remembered);
+    ck_assert_ptr_nonnull(strstr(srs->not_transformed.text, "had to be checked anew"));
+    srs_close(srs);
+    /* The parameters have a note again, the transformed points have not. */
+    expect_plain(&b, "is not remembered as written here; it is not used");
+    bench_fini(&b);
+}
+END_TEST
+
 /* As a file is that was copied from elsewhere, or whose memory is lost. */
 START_TEST(transformed__not_remembered_are_not_taken)
 {
@@ -485,6 +589,9 @@ int main(void)
     tcase_add_test(tc, transformed__are_taken_once_written);
     tcase_add_loop_test(tc, transformed__damaged_are_not_taken, 0, 6);
     tcase_add_test(tc, transformed__of_another_length_are_not_taken);
+    tcase_add_loop_test(tc, transformed__that_change_while_they_are_read_are_not_taken, 0, 3);
+    tcase_add_test(tc, transformed__whose_name_goes_while_they_are_read_are_taken);
+    tcase_add_test(tc, transformed__with_a_note_that_others_may_write_are_not_taken);
     tcase_add_test(tc, transformed__not_remembered_are_not_taken);
     tcase_add_test(tc, transformed__of_other_parameters_are_not_taken);
     tcase_add_test(tc, transformed__do_not_hide_damaged_parameters);
