@@ -327,6 +327,19 @@ int Jobs::write_document(const Attempt &a, const std::string &head, std::string 
     return ret < 0 ? ret : read;
 }
 
+/* A refused rename leaves its reason under the name that was asked for, a moment after: the caller has been told, and nobody else
+ * would take it away. What a job of that name has is the job's. */
+void Jobs::forget_refusal(const std::string &name)
+{
+    JobView view;
+
+    for (int tries = 0; tries < 50; tries++) {
+        if (mount_.look(name, &view) < 0 || view.file != 0 || mount_.remove(name + ".error") == 0)
+            return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+}
+
 int Jobs::upload_as(const Attempt &a, const std::string &head, Status *status)
 {
     std::string temporary;
@@ -335,7 +348,8 @@ int Jobs::upload_as(const Attempt &a, const std::string &head, Status *status)
     if (ret < 0)
         return ret;
     ret = write_document(a, head, &temporary, status);
-    if (ret == 0)
+    const bool renames = ret == 0;
+    if (renames)
         ret = mount_.rename(temporary, a.name);
     if (ret == -EBUSY) { /* somebody else's of this name, in between: the next attempt finds it */
         mount_.remove(temporary);
@@ -345,6 +359,8 @@ int Jobs::upload_as(const Attempt &a, const std::string &head, Status *status)
         std::string why;
         mount_.read_of_job(temporary, ".error", error_max, &why);
         *status = status_of(ret, first_line(why));
+        if (renames)
+            forget_refusal(a.name);
     }
     if (ret < 0)
         mount_.remove(temporary);

@@ -67,6 +67,7 @@ class Jobs
     int attempt(const Attempt &a, grpc::Status *status);
     int join_or_upload(const Attempt &a, const JobView &view, grpc::Status *status);
     int upload(const Attempt &a, grpc::Status *status);
+    void forget_refusal(const std::string &name);
     int upload_as(const Attempt &a, const std::string &head, grpc::Status *status);
     int create_temporary(const Attempt &a, std::string *temporary, grpc::Status *status);
     int write_document(const Attempt &a, const std::string &head, std::string *temporary,

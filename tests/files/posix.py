@@ -9,6 +9,7 @@ import fcntl
 import os
 import stat
 import sys
+import time
 
 jobs = sys.argv[1]
 root = os.path.dirname(jobs)
@@ -52,6 +53,15 @@ def make(name, data=b"", mode=0o644):
     fd = os.open(at(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     os.write(fd, data)
     os.close(fd)
+
+
+def comes(name):
+    """Results appear a moment after what they are of; what hangs is given up."""
+    for _ in range(1000):
+        if os.path.exists(at(name)):
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def read(name):
@@ -201,6 +211,8 @@ def renames():
     want("to a name too long", E.ENAMETOOLONG, os.rename, at(".b"), at("." + "x" * NAME_MAX))
     want("of what is no C1 to a final name", E.EBADMSG, os.rename, at(".b"), at("final"))
     same("it keeps its name", read(".b"), b"a")
+    same("the reason is where it was to go", comes("final.error"), True)
+    os.unlink(at("final.error"))
     os.unlink(at(".b"))
     gone(".b.error")
 
