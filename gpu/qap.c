@@ -207,15 +207,7 @@ struct taking {
 static fr_t *variable_at(const struct taking *t, int side, const struct circuit_base *bases,
                          uint32_t var)
 {
-    const struct circuit_base *base = &bases[CIRCUIT_SEGMENT(var)];
-    fr_t *values = side_values(t->q, side);
-
-    if (!(var & CIRCUIT_VALUE))
-        return values + t->c->n_inputs + base->aux + CIRCUIT_OFFSET(var);
-    const uint32_t value = base->value + CIRCUIT_OFFSET(var);
-    if (value < t->c->n_inputs)
-        return values + value;
-    return values + t->c->n_inputs + t->c->value_aux[value - t->c->n_inputs];
+    return side_values(t->q, side) + circuit_variable(t->c, bases, var);
 }
 
 /* *to += coefficient * lagrange */

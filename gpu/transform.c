@@ -224,14 +224,9 @@ static void take_term(const struct fold *f, struct hand *h, g1_affine_t *to, uin
 static g1_affine_t *variable_at(const struct fold *f, const struct circuit_base *bases,
                                 uint32_t var)
 {
-    const struct circuit_base *base = &bases[CIRCUIT_SEGMENT(var)];
+    const uint32_t number = circuit_variable(f->c, bases, var), inputs = f->c->n_inputs;
 
-    if (!(var & CIRCUIT_VALUE))
-        return f->l + base->aux + CIRCUIT_OFFSET(var);
-    const uint32_t value = base->value + CIRCUIT_OFFSET(var);
-    if (value < f->c->n_inputs)
-        return f->input_l + value;
-    return f->l + f->c->value_aux[value - f->c->n_inputs];
+    return number < inputs ? f->input_l + number : f->l + (number - inputs);
 }
 
 /* An instance's terms of ONE and of what it allocates. */

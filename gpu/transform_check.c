@@ -54,19 +54,6 @@ static void choose(struct sums *s, fr_t *out, size_t len, uint64_t from)
     workers_run(s->be->workers, (len + CHUNK - 1) / CHUNK, choose_chunk, s);
 }
 
-/* Where a term's variable is among the choice. */
-static uint64_t place_of(const struct sums *s, const struct circuit_base *bases, uint32_t var)
-{
-    const struct circuit_base *base = &bases[CIRCUIT_SEGMENT(var)];
-    const uint32_t value = base->value + CIRCUIT_OFFSET(var);
-
-    if (!(var & CIRCUIT_VALUE))
-        return s->m + s->c->n_inputs + base->aux + CIRCUIT_OFFSET(var);
-    if (value < s->c->n_inputs)
-        return s->m + value;
-    return s->m + s->c->n_inputs + s->c->value_aux[value - s->c->n_inputs];
-}
-
 /* An instance's rows of C times w. */
 static void evaluate_instance(void *ctx, size_t item, unsigned thread)
 {
@@ -81,7 +68,7 @@ static void evaluate_instance(void *ctx, size_t item, unsigned thread)
         fr_t sum = {0}, term;
         for (uint32_t i = side->first[part->first_row + r];
              i < side->first[part->first_row + r + 1]; i++) {
-            term = chosen(s->seed, place_of(s, bases, side->terms[i].var));
+            term = chosen(s->seed, s->m + circuit_variable(s->c, bases, side->terms[i].var));
             fr_mul(&term, &term, &s->c->coeffs[side->terms[i].coeff]);
             fr_add(&sum, &sum, &term);
         }

@@ -135,6 +135,18 @@ static inline uint32_t circuit_aux_words(uint32_t n_aux)
     return (uint32_t)(((uint64_t)n_aux + 63) / 64) + 1;
 }
 
+/* The variable that a term of an instance names, inputs first: aux variable i is n_inputs + i. `bases` begin with the instance's first. */
+static inline uint32_t circuit_variable(const struct circuit *c, const struct circuit_base *bases,
+                                        uint32_t var)
+{
+    const struct circuit_base *base = &bases[CIRCUIT_SEGMENT(var)];
+
+    if (!(var & CIRCUIT_VALUE))
+        return c->n_inputs + base->aux + CIRCUIT_OFFSET(var);
+    const uint32_t value = base->value + CIRCUIT_OFFSET(var);
+    return value < c->n_inputs ? value : c->n_inputs + c->value_aux[value - c->n_inputs];
+}
+
 struct cs_sink;
 
 /* The circuit of one of the ten sizes, shared by all who ask; the first to ask waits while it is made. It stays for the

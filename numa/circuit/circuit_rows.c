@@ -15,12 +15,9 @@ struct side_terms {
 
 static cs_var number_of(const struct circuit *c, const struct circuit_base *bases, uint32_t var)
 {
-    const struct circuit_base *base = &bases[CIRCUIT_SEGMENT(var)];
+    const uint32_t number = circuit_variable(c, bases, var);
 
-    if (!(var & CIRCUIT_VALUE))
-        return CS_AUX | (base->aux + CIRCUIT_OFFSET(var));
-    const uint32_t value = base->value + CIRCUIT_OFFSET(var);
-    return value < c->n_inputs ? value : CS_AUX | c->value_aux[value - c->n_inputs];
+    return number < c->n_inputs ? number : CS_AUX | (number - c->n_inputs);
 }
 
 static size_t run_end(const struct cs_term *terms, size_t begin, size_t len)
