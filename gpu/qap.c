@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "gpu/domain.h"
+#include "numa/circuit/circuit_foreign.h"
 #include "numa/memory.h"
 
 #define CHUNK 4096
@@ -188,19 +189,11 @@ static fr_t *side_values(const struct qap *q, int side)
     return side == CIRCUIT_A ? q->u : side == CIRCUIT_B ? q->v : q->w;
 }
 
-/* A term of another instance's variable. */
-struct foreign_term {
-    uint32_t row; /* of the template */
-    int side;
-    struct circuit_term term;
-};
-
 struct taking {
     const struct qap *q;
     const struct circuit *c;
-    fr_t (*ones)[CIRCUIT_SIDES];  /* of each thread: the values of ONE */
-    struct foreign_term *foreign; /* of all templates, */
-    size_t *first_foreign;        /* and where those of each begin; one more at the end */
+    fr_t (*ones)[CIRCUIT_SIDES]; /* of each thread: the values of ONE */
+    struct circuit_foreign foreign;
 };
 
 /* The variable that a term of an instance is about. */
@@ -254,70 +247,28 @@ static void take_instance(void *ctx, size_t item, unsigned thread)
 
 static void take_foreign(const struct taking *t, const struct circuit_instance *in)
 {
-    const uint32_t first_row = t->c->templates[in->template_index].first_row;
+    const struct circuit_foreign *list = &t->foreign;
     const struct circuit_base *bases = &t->c->bases[in->first_base];
 
-    for (size_t i = t->first_foreign[in->template_index];
-         i < t->first_foreign[in->template_index + 1]; i++) {
-        const struct foreign_term *f = &t->foreign[i];
-        add_term(t->c, variable_at(t, f->side, bases, f->term.var), f->term.coeff,
-                 &t->q->lagrange[in->row + (f->row - first_row)]);
+    for (size_t i = list->first[in->template_index]; i < list->first[in->template_index + 1]; i++) {
+        const struct circuit_foreign_term *f = &list->terms[i];
+        add_term(t->c, variable_at(t, (int)f->side, bases, f->term.var), f->term.coeff,
+                 &t->q->lagrange[in->row + f->row]);
     }
-}
-
-/* Lists the foreign terms of all templates, or counts them where there is no list yet. */
-static size_t list_foreign(const struct circuit *c, struct foreign_term *out, size_t *first)
-{
-    size_t len = 0;
-
-    for (uint32_t k = 0; k < c->n_templates; k++) {
-        const struct circuit_template *part = &c->templates[k];
-        first[k] = len;
-        for (int side = 0; side < CIRCUIT_SIDES; side++)
-            for (uint32_t r = part->first_row; r < part->first_row + part->n_rows; r++)
-                for (uint32_t i = c->sides[side].first[r]; i < c->sides[side].first[r + 1]; i++) {
-                    const struct circuit_term *term = &c->sides[side].terms[i];
-                    if (CIRCUIT_SEGMENT(term->var) < CIRCUIT_FOREIGN)
-                        continue;
-                    if (out)
-                        out[len] = (struct foreign_term){r, side, *term};
-                    len++;
-                }
-    }
-    first[c->n_templates] = len;
-    return len;
-}
-
-static int taking_init(struct taking *t, unsigned threads)
-{
-    t->ones = calloc(threads, sizeof(*t->ones));
-    t->first_foreign = calloc((size_t)t->c->n_templates + 1, sizeof(*t->first_foreign));
-    if (!t->ones || !t->first_foreign)
-        return -ENOMEM;
-    size_t len = list_foreign(t->c, NULL, t->first_foreign);
-    t->foreign = malloc((len + 1) * sizeof(*t->foreign));
-    if (!t->foreign)
-        return -ENOMEM;
-    list_foreign(t->c, t->foreign, t->first_foreign);
-    return 0;
-}
-
-static void taking_fini(struct taking *t)
-{
-    free(t->ones);
-    free(t->foreign);
-    free(t->first_foreign);
 }
 
 int qap_take_circuit(struct qap *q, const struct circuit *circuit, struct workers *workers,
                      struct errmsg *err)
 {
     const unsigned threads = workers_count(workers);
-    struct taking t = {.q = q, .c = circuit};
-    int ret = taking_init(&t, threads);
+    struct taking t = {.q = q, .c = circuit, .ones = calloc(threads, sizeof(fr_t[CIRCUIT_SIDES]))};
+    int ret = circuit_foreign_init(&t.foreign, circuit,
+                                   1u << CIRCUIT_A | 1u << CIRCUIT_B | 1u << CIRCUIT_C);
 
     assert(circuit->n_inputs == q->n_inputs && circuit->n_aux == q->n_aux &&
            circuit->n_rows == q->n_rows);
+    if (!t.ones)
+        ret = -ENOMEM;
     if (ret == 0) {
         workers_run(workers, circuit->n_instances, take_instance, &t);
         for (unsigned thread = 0; thread < threads; thread++)
@@ -326,6 +277,7 @@ int qap_take_circuit(struct qap *q, const struct circuit *circuit, struct worker
         for (uint32_t i = 0; i < circuit->n_instances; i++)
             take_foreign(&t, &circuit->instances[i]);
     }
-    taking_fini(&t);
+    circuit_foreign_fini(&t.foreign);
+    free(t.ones);
     return ret < 0 ? errmsg_set(err, ret, "no memory for a circuit's terms") : 0;
 }

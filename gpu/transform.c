@@ -16,6 +16,7 @@
 #include "gpu/cpu/batch_add.h"
 #include "gpu/domain.h"
 #include "gpu/transform_check.h"
+#include "numa/circuit/circuit_foreign.h"
 #include "numa/memory.h"
 
 /* ---------------------------------------------------------------------------------------- the adder */
@@ -257,58 +258,10 @@ static void take_instance(void *ctx, size_t item, unsigned thread)
 
 /* ---- terms of other instances' variables ---- */
 
-struct foreign_term {
-    uint32_t row; /* of the template */
-    struct circuit_term term;
-};
-
 struct foreign {
     const struct fold *f;
-    struct foreign_term *terms; /* of all templates, */
-    size_t *first;              /* and where those of each begin; one more at the end */
+    struct circuit_foreign list;
 };
-
-/* Lists the foreign terms of all templates, or counts them where there is no list yet. */
-static size_t list_foreign(struct foreign *list)
-{
-    const struct circuit *c = list->f->c;
-    const struct circuit_side *from = &c->sides[CIRCUIT_C];
-    size_t len = 0;
-
-    for (uint32_t k = 0; k < c->n_templates; k++) {
-        const struct circuit_template *part = &c->templates[k];
-        list->first[k] = len;
-        for (uint32_t r = 0; r < part->n_rows; r++)
-            for (uint32_t i = from->first[part->first_row + r];
-                 i < from->first[part->first_row + r + 1]; i++) {
-                if (CIRCUIT_SEGMENT(from->terms[i].var) < CIRCUIT_FOREIGN)
-                    continue;
-                if (list->terms)
-                    list->terms[len] = (struct foreign_term){r, from->terms[i]};
-                len++;
-            }
-    }
-    list->first[c->n_templates] = len;
-    return len;
-}
-
-static int foreign_init(struct foreign *list)
-{
-    list->first = calloc((size_t)list->f->c->n_templates + 1, sizeof(*list->first));
-    if (!list->first)
-        return -ENOMEM;
-    list->terms = malloc((list_foreign(list) + 1) * sizeof(*list->terms));
-    if (!list->terms)
-        return -ENOMEM;
-    list_foreign(list);
-    return 0;
-}
-
-static void foreign_fini(struct foreign *list)
-{
-    free(list->terms);
-    free(list->first);
-}
 
 /* Variables in stripes, one thread's each. */
 #define STRIPE 4096
@@ -320,8 +273,9 @@ static bool is_own(const struct fold *f, const g1_affine_t *to, size_t item)
 
 static void take_foreign(void *ctx, size_t item, unsigned thread)
 {
-    const struct foreign *list = ctx;
-    const struct fold *f = list->f;
+    const struct foreign *foreign = ctx;
+    const struct circuit_foreign *list = &foreign->list;
+    const struct fold *f = foreign->f;
     struct hand *h = f->hands[thread];
 
     for (uint32_t k = 0; k < f->c->n_instances; k++) {
@@ -329,7 +283,7 @@ static void take_foreign(void *ctx, size_t item, unsigned thread)
         const struct circuit_base *bases = &f->c->bases[in->first_base];
         for (size_t i = list->first[in->template_index]; i < list->first[in->template_index + 1];
              i++) {
-            const struct foreign_term *t = &list->terms[i];
+            const struct circuit_foreign_term *t = &list->terms[i];
             struct chain chain = {.row = f->rows + in->row + t->row, .power = -1};
             g1_affine_t *to = variable_at(f, bases, t->term.var);
             if (is_own(f, to, item) && !g1_affine_is_infinity(chain.row))
@@ -398,19 +352,19 @@ int transform_fold(const struct circuit *circuit, const g1_affine_t *rows, g1_af
                      .l = l,
                      .input_l = input_l,
                      .threads = workers_count(workers)};
-    struct foreign list = {.f = &f};
-    int ret = coeffs ? hands_create(&f) : -ENOMEM;
+    struct foreign foreign = {.f = &f};
+    int ret = circuit_foreign_init(&foreign.list, circuit, 1u << CIRCUIT_C);
 
     if (ret == 0)
-        ret = foreign_init(&list);
+        ret = coeffs ? hands_create(&f) : -ENOMEM;
     if (ret == 0) {
         take_instances(&f, workers, progress, progress_ctx);
         take_ones(&f);
-        workers_run(workers, f.threads, take_foreign, &list);
+        workers_run(workers, f.threads, take_foreign, &foreign);
         if (progress)
             progress(progress_ctx, "fold", circuit->n_rows, circuit->n_rows);
     }
-    foreign_fini(&list);
+    circuit_foreign_fini(&foreign.list);
     hands_destroy(&f);
     free(coeffs);
     return ret < 0 ? errmsg_set(err, ret, "no memory for a fold of the circuit's rows") : 0;
