@@ -4,6 +4,7 @@
 #include "gpu/cuda/c_headers.cuh"
 #include "gpu/cuda/ec.cuh"
 #include "gpu/cuda/fr.cuh"
+#include "tests/lib/layout.cuh"
 
 #include <check.h>
 #include <cstdio>
@@ -20,20 +21,6 @@ static_assert(sizeof(fp) == sizeof(fp_t) && sizeof(fp2) == sizeof(fp2_t) &&
 
 static constexpr uint64_t SEED = 0x5eed0381;
 static constexpr int ROUNDS = 300;
-
-template <class To, class From> static To as(const From &from)
-{
-    static_assert(sizeof(To) == sizeof(From), "one layout");
-    To to;
-
-    memcpy(&to, &from, sizeof(to));
-    return to;
-}
-
-template <class T> static bool same(const T &a, const T &b)
-{
-    return memcmp(&a, &b, sizeof(a)) == 0;
-}
 
 /* Canonical values: the edges first, then random ones. */
 static fp_t fp_value(int i, struct random *rng)

@@ -3,6 +3,7 @@
  */
 #include "gpu/cuda/c_headers.cuh"
 #include "gpu/cuda/point_multiply.cuh"
+#include "tests/lib/layout.cuh"
 
 #include <check.h>
 #include <cstdio>
@@ -16,20 +17,6 @@ extern "C" {
 
 static constexpr uint64_t SEED = 0x9017;
 static constexpr int RANDOM_ONES = 50;
-
-template <class To, class From> static To as(const From &from)
-{
-    static_assert(sizeof(To) == sizeof(From), "one layout");
-    To to;
-
-    memcpy(&to, &from, sizeof(to));
-    return to;
-}
-
-template <class T> static bool same(const T &a, const T &b)
-{
-    return memcmp(&a, &b, sizeof(a)) == 0;
-}
 
 static fr_t negative(fr_t a)
 {

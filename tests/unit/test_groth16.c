@@ -39,50 +39,40 @@ static void check_proof(struct backend *be, struct toy *t, const fr_t *r, const 
     ck_assert_mem_eq(got_bytes, want_bytes, PROOF_BYTES);
 }
 
-START_TEST(groth16_sums__give_the_exact_proof)
+static void check_proofs(int size_index, bool transformed)
 {
     struct random rng;
-    struct toy *t = make_toy(_i, &rng);
+    struct toy *t = make_toy(size_index, &rng);
     struct workers *workers = NULL;
     struct backend *cpu = NULL, *naive = NULL;
     fr_t zero = {0}, three = fr_from_u64(3), r = random_fr(&rng), s = random_fr(&rng);
 
-    ck_assert_int_eq(workers_create(1 + (unsigned)_i % 3, &workers, NULL), 0);
+    ck_assert_int_eq(workers_create(1 + (unsigned)size_index % 3, &workers, NULL), 0);
     ck_assert_int_eq(backend_cpu_create(workers, &cpu, NULL), 0);
     ck_assert_int_eq(backend_naive_create(&naive), 0);
+    if (transformed)
+        toy_transform(t);
     check_proof(cpu, t, &zero, &zero);
     check_proof(cpu, t, &three, &r);
     check_proof(cpu, t, &r, &s);
-    if (sizes[_i] <= 100)
+    if (sizes[size_index] <= 100)
         check_proof(naive, t, &r, &s);
     backend_destroy(cpu);
     backend_destroy(naive);
     workers_destroy(workers);
     toy_destroy(t);
 }
+
+START_TEST(groth16_sums__give_the_exact_proof)
+{
+    check_proofs(_i, false);
+}
 END_TEST
 
 /* To the byte what they give without. */
 START_TEST(groth16_sums__with_transformed_parameters_give_the_exact_proof)
 {
-    struct random rng;
-    struct toy *t = make_toy(_i, &rng);
-    struct workers *workers = NULL;
-    struct backend *cpu = NULL, *naive = NULL;
-    fr_t zero = {0}, r = random_fr(&rng), s = random_fr(&rng);
-
-    ck_assert_int_eq(workers_create(1 + (unsigned)_i % 3, &workers, NULL), 0);
-    ck_assert_int_eq(backend_cpu_create(workers, &cpu, NULL), 0);
-    ck_assert_int_eq(backend_naive_create(&naive), 0);
-    toy_transform(t);
-    check_proof(cpu, t, &zero, &zero);
-    check_proof(cpu, t, &r, &s);
-    if (sizes[_i] <= 100)
-        check_proof(naive, t, &r, &s);
-    backend_destroy(cpu);
-    backend_destroy(naive);
-    workers_destroy(workers);
-    toy_destroy(t);
+    check_proofs(_i, true);
 }
 END_TEST
 
