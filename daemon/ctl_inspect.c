@@ -1,8 +1,8 @@
 /*
  * proofctl inspect: what a file is, by its content, and whether it is right.
  *
- * The order of guesses: a verifying key or a parameter file (they have exact lengths), a proof (any hex, or a
- * whole number of raw ones), and else a C1, whose reader says best what is wrong.
+ * The order of guesses: a parameter file (it has an exact length), transformed parameters (they have a head), a verifying key (exact length
+ * again), a proof (any hex, or a whole number of raw ones), and else a C1, whose reader says best what is wrong.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include "daemon/ctl.h"
 #include "gpu/setup.h"
 #include "gpu/srs.h"
+#include "gpu/transformed.h"
 #include "gpu/verify.h"
 
 #define PARTITIONS_MAX 126 /* of a non-interactive proof */
@@ -198,6 +199,42 @@ static int inspect_params(const struct ctl_args *args, const struct sector_size 
     return end_sheet(&sheet, ret, &err);
 }
 
+/* Only where it was made can be told whether its points are the right ones: transformed.h says why. Returns -1 when it is no such file. */
+static int inspect_transformed(const struct ctl_args *args, uint64_t file_bytes)
+{
+    uint8_t head[SRS_TRANSFORMED_HEAD_BYTES];
+    struct transformed_owner owner;
+    struct errmsg err = {""};
+    struct sheet sheet;
+    const struct sector_size *size;
+    const int fd = open(args->operands[0], O_RDONLY | O_CLOEXEC);
+    int ret = fd < 0 ? -errno : pread_full(fd, head, sizeof(head), 0);
+
+    if (fd >= 0)
+        close(fd);
+    if (ret < 0)
+        return -1;
+    for (size = sector_sizes; size->name; size++) {
+        srs_counts(size, &owner.counts);
+        if (transformed_whose(head, &owner))
+            break;
+    }
+    if (!size->name)
+        return -1;
+    begin_sheet(&sheet, args, "transformed Groth16 parameters");
+    put(&sheet, "sector_size", size->name);
+    put_number(&sheet, "h", owner.counts.h + 1);
+    put_number(&sheet, "l", owner.counts.l);
+    char digest[2 * SRS_DIGEST_BYTES + 1];
+    hex_encode(digest, owner.digest, SRS_DIGEST_BYTES);
+    put(&sheet, "parameters", digest);
+    put(&sheet, "origin", "made by proofctl transform; taken by whom and where it was made, alone");
+    if (file_bytes != srs_transformed_bytes(&owner.counts))
+        ret = errmsg_set(&err, -EBADMSG, "%" PRIu64 " bytes, wanted %" PRIu64, file_bytes,
+                         srs_transformed_bytes(&owner.counts));
+    return end_sheet(&sheet, ret, &err);
+}
+
 static int inspect_vk(const struct ctl_args *args, const uint8_t *bytes, size_t len)
 {
     struct errmsg err = {""};
@@ -307,6 +344,8 @@ int ctl_inspect(const struct ctl_args *args)
     size = size_of_name(path);
     if (size)
         return inspect_cut_params(args, size, (uint64_t)st.st_size);
-    int code = inspect_small(args, (uint64_t)st.st_size);
+    int code = inspect_transformed(args, (uint64_t)st.st_size);
+    if (code < 0)
+        code = inspect_small(args, (uint64_t)st.st_size);
     return code >= 0 ? code : inspect_c1(args);
 }

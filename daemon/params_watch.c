@@ -1,7 +1,8 @@
 /*
- * For each size what was found good or bad, and the stamp of the file that this was: it is not looked into again. A look at a file that
- * nobody has checked yet is not kept so, nor one at transformed points that are not taken: the engine may check it, or proofctl remember
- * them, at any time. Beside it what the last look said, for those who cannot wait for one.
+ * For each size what was found good or bad, and the stamp of the file that this was and of the memory of trusted files: it is not looked into
+ * again. A look at a file that nobody has checked yet is not kept so, unless by way of its transformed points (no load of these remembers
+ * its place), nor one at transformed points that are not taken: the engine may check it, or proofctl remember them, at any time. Beside
+ * it what the last look said, for those who cannot wait for one.
  */
 #include "daemon/params_watch.h"
 
@@ -144,8 +145,20 @@ static void look_at_made(const struct params_watch *w, const struct sector_size 
 
 static bool may_be_kept(const struct seen *s)
 {
-    return s->ret == -EBADMSG || (s->ret == 0 && s->look.trust != SRS_UNCHECKED &&
-                                  !s->look.not_transformed.text[0]);
+    return s->ret == -EBADMSG ||
+           (s->ret == 0 && (s->look.trust != SRS_UNCHECKED || s->look.transformed) &&
+            !s->look.not_transformed.text[0]);
+}
+
+/* As well of what is remembered of files: proofctl may add to it. */
+static uint64_t look_stamp(struct params_watch *w, const struct sector_size *size)
+{
+    const uint64_t files = params_watch_stamp(w, size);
+    char own[4096];
+    struct stat st;
+    const char *memory = w->memory ? w->memory : trusted_default_path(own) == 0 ? own : "";
+
+    return stat(memory, &st) == 0 ? mix_file(files, &st) : files;
 }
 
 static int answer(const struct seen *s, struct srs_look *out, struct errmsg *err)
@@ -161,7 +174,7 @@ static void look(struct params_watch *w, const struct sector_size *size, struct 
 {
     struct seen *kept = &w->seen[size - sector_sizes];
 
-    *now = (struct seen){.stamp = params_watch_stamp(w, size)};
+    *now = (struct seen){.stamp = look_stamp(w, size)};
     pthread_mutex_lock(&w->lock);
     if (kept->stamp == now->stamp)
         *now = *kept;

@@ -19,6 +19,17 @@ static bool still_named(int fd, const char *path)
            ours.st_ino == there.st_ino;
 }
 
+uint64_t newfile_left(const char *path)
+{
+    char temporary[4128];
+    struct stat st;
+
+    if (snprintf(temporary, sizeof(temporary), "%s.tmp", path) >= (int)sizeof(temporary) ||
+        lstat(temporary, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    return (uint64_t)st.st_blocks * 512;
+}
+
 int newfile_open(struct newfile *f, const char *path, uint64_t bytes, struct errmsg *err)
 {
     f->fd = -1;
@@ -36,8 +47,8 @@ int newfile_open(struct newfile *f, const char *path, uint64_t bytes, struct err
     }
     f->fd = fd;
     /* Not posix_fallocate, which writes every block where the filesystem cannot reserve. */
-    if (ftruncate(fd, 0) == 0 &&
-        (bytes == 0 || fallocate(fd, 0, 0, (off_t)bytes) == 0 || errno == EOPNOTSUPP || errno == ENOSYS))
+    if (ftruncate(fd, 0) == 0 && (bytes == 0 || fallocate(fd, 0, 0, (off_t)bytes) == 0 ||
+                                  errno == EOPNOTSUPP || errno == ENOSYS))
         return 0;
     int ret = -errno;
     newfile_close(f);

@@ -19,6 +19,9 @@ struct newfile {
  * process writes the same file, or what open and fallocate say, -ENOSPC among it. */
 int newfile_open(struct newfile *f, const char *path, uint64_t bytes, struct errmsg *err);
 
+/* Bytes on the disk that newfile_open would use up. */
+uint64_t newfile_left(const char *path);
+
 /* Appends, and asks the kernel to begin writing to disk. */
 int newfile_write(struct newfile *f, const void *data, size_t len, struct errmsg *err);
 

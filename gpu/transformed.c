@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "gpu/newfile.h"
 #include "gpu/outflow.h"
 #include "gpu/srs_file.h"
 
@@ -51,6 +52,16 @@ static void put_head(uint8_t head[HEAD_BYTES], const struct transformed_owner *o
     store_le64(head + 32, srs_file_bytes(n));
     memcpy(head + 40, owner->vk_digest, SRS_VK_DIGEST_BYTES);
     memcpy(head + 72, owner->digest, SRS_DIGEST_BYTES);
+}
+
+bool transformed_whose(const uint8_t head[HEAD_BYTES], struct transformed_owner *owner)
+{
+    uint8_t want[HEAD_BYTES];
+
+    memcpy(owner->vk_digest, head + 40, SRS_VK_DIGEST_BYTES);
+    memcpy(owner->digest, head + 72, SRS_DIGEST_BYTES);
+    put_head(want, owner);
+    return memcmp(head, want, HEAD_BYTES) == 0;
 }
 
 struct chunk_note transformed_note(const struct transformed_owner *owner)
@@ -115,12 +126,13 @@ int transformed_check_room(const char *params, const struct srs_counts *counts, 
 
     if (transformed_path(params, path) < 0)
         return errmsg_set(err, -ENAMETOOLONG, "%s: name too long", params);
+    const uint64_t left = newfile_left(path);
     const char *dir = dirname(path);
     if (statvfs(dir, &st) < 0)
         return errmsg_set(err, -errno, "%s: %s", dir, strerror(errno));
     if (access(dir, W_OK | X_OK) < 0)
         return errmsg_set(err, -errno, "%s: no file can be made here: %s", dir, strerror(errno));
-    const uint64_t free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+    const uint64_t free_bytes = (uint64_t)st.f_bavail * st.f_frsize + left;
     if (free_bytes < want)
         return errmsg_set(err, -ENOSPC,
                           "%s: no room for transformed parameters: they take %llu bytes (%.1f GB), "
@@ -218,8 +230,23 @@ static int write_points(struct writing *w, const struct srs *srs, struct errmsg 
     return ret;
 }
 
+/* A load takes the file only where the parameters themselves are remembered. */
+static int check_noted(const struct writing *w, const struct srs *srs, const char *memory,
+                       struct errmsg *err)
+{
+    struct chunk_note note = {.file_bytes = srs_file_bytes(&w->owner.counts),
+                              .chunk_points = SRS_CHUNK_POINTS,
+                              .chunks = srs_chunks(&w->owner.counts)};
+
+    memcpy(note.vk_digest, srs->vk_digest, sizeof(note.vk_digest));
+    if (!chunk_note_read(memory, &note))
+        return errmsg_set(err, -EIO, "%s: could not be remembered beside %s", srs->path, memory);
+    free(note.digests);
+    return 0;
+}
+
 /* Everything that may be missing shows before there is work. */
-static int begin(struct writing *w, const struct srs *srs, struct errmsg *err)
+static int begin(struct writing *w, const struct srs *srs, const char *memory, struct errmsg *err)
 {
     const size_t most = (size_t)PIECE_CHUNKS * SRS_CHUNK_POINTS * sizeof(g1_affine_t);
 
@@ -229,6 +256,9 @@ static int begin(struct writing *w, const struct srs *srs, struct errmsg *err)
     memcpy(w->owner.digest, srs->file_digest, sizeof(w->owner.digest));
     if (transformed_path(srs->path, w->path) < 0)
         return errmsg_set(err, -ENAMETOOLONG, "%s: name too long", srs->path);
+    int ret = check_noted(w, srs, memory, err);
+    if (ret < 0)
+        return ret;
     w->note = transformed_note(&w->owner);
     w->note.digests = malloc((size_t)w->note.chunks * CHUNK_DIGEST_BYTES);
     if (!w->note.digests)
@@ -255,15 +285,15 @@ int transformed_make(struct srs *srs, const struct circuit *circuit,
     int ret = find_memory(opt->memory, memory, err);
 
     if (ret == 0)
-        ret = begin(&w, srs, err);
+        ret = begin(&w, srs, memory, err);
     if (ret == 0)
         report(&w, "transform", 0, 1); /* the file has been begun */
     if (ret == 0)
         ret = transform_srs(srs, circuit, opt->backend, opt->progress, opt->progress_ctx, err);
     if (ret == 0)
         ret = write_points(&w, srs, err);
-    if (ret == 0)
-        ret = chunk_note_write(memory, &w.note, err);
+    if (ret == 0 && (ret = chunk_note_write(memory, &w.note, err)) < 0)
+        (void)unlink(w.path); /* nobody would take it */
     outflow_close(w.file);
     free(w.note.digests);
     return ret;

@@ -29,6 +29,10 @@ int transformed_path(const char *params, char out[4096]);
 int transformed_open(const char *path, const struct transformed_owner *owner, int *fd,
                      struct errmsg *err);
 
+/* Whose a file says it is, if of parameters with these counts: fills in the rest of *owner. True; false where its head says otherwise. */
+bool transformed_whose(const uint8_t head[SRS_TRANSFORMED_HEAD_BYTES],
+                       struct transformed_owner *owner);
+
 /* What the note of the file is known by: for chunk_note_read. */
 struct chunk_note transformed_note(const struct transformed_owner *owner);
 

@@ -57,6 +57,7 @@ plain=$(prove)
 expect "transformed points are made" "$build/tests/system/make_transformed" 2KiB "$work/params"
 same "as many as there should be" "$(stat -c %s "$transformed")" 660481760
 cp "$transformed" "$work/kept"
+like "inspect knows it" "$("$ctl" inspect "$transformed")" 'transformed Groth16 parameters .*sector_size +2KiB .*checks +ok'
 same "the same proof, to the byte" "$(prove)" "$plain"
 
 # Where the file is damaged: from the parameters then.
@@ -79,6 +80,7 @@ same "and the proof is good" "$("$ctl" verify --params "$work/params" "$c1" "$jo
 expect "given up" eval 'echo evict >"$mnt/params/2KiB"'
 expect "they are" wait_for 120 says "$mnt/params/2KiB" '^node 0 host no'
 truncate -s 1000 "$transformed"
+like "inspect tells what is wrong with it" "$("$ctl" inspect "$transformed")" 'checks +1000 bytes, wanted 660481760'
 expect "what is wrong with a file" wait_for 60 says "$mnt/params/2KiB" '^transformed unusable: .*has 1000 bytes of 660481760'
 expect "load again" eval 'echo load >"$mnt/params/2KiB"'
 expect "without it" wait_for 600 says "$mnt/params/2KiB" '^node 0 host yes .* trust insecure$'

@@ -101,7 +101,9 @@ START_TEST(newfile_open__after_a_writer_that_died)
     ck_assert(WIFSIGNALED(status));
     ck_assert_int_ne(access(path, F_OK), 0);
     ck_assert_int_eq(access(temporary, F_OK), 0);
+    ck_assert_uint_ge(newfile_left(path), 9);
     ck_assert_int_eq(newfile_put(path, "whole", 5, NULL), 0);
+    ck_assert_uint_eq(newfile_left(path), 0);
     expect_content("whole");
     ck_assert_int_ne(access(temporary, F_OK), 0);
 }

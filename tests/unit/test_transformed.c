@@ -546,6 +546,40 @@ START_TEST(transformed_make__that_fails_leaves_nothing_new)
 }
 END_TEST
 
+/* Nobody would take the file, so it is not worth the minutes, or its place on the disk. */
+START_TEST(transformed_make__that_cannot_be_remembered)
+{
+    struct bench b;
+    struct errmsg err = {""};
+    char params_note[4096], note[4096];
+
+    bench_init(&b);
+    struct srs *srs = load_plain(&b);
+    struct transformed_owner owner = {.counts = counts};
+    memcpy(owner.vk_digest, srs->vk_digest, sizeof(owner.vk_digest));
+    memcpy(owner.digest, srs->file_digest, sizeof(owner.digest));
+    ck_assert_int_eq(chunk_note_path(b.memory, srs->vk_digest, params_note), 0);
+    ck_assert_int_eq(chunk_note_path(b.memory, transformed_note(&owner).vk_digest, note), 0);
+    struct backend_ops ops = {.name = "bad"};
+    struct backend bad = {.ops = &ops, .workers = b.workers};
+    const struct transformed_options opt = {.memory = b.memory, .backend = &bad};
+    ops.transform_points = fall_off;
+    ck_assert_int_eq(rename(params_note, note), 0);
+    ck_assert_int_eq(transformed_make(srs, &tiny.c, &opt, &err), -EIO);
+    ck_assert_ptr_nonnull(strstr(err.text, "toy.params: could not be remembered beside"));
+    ck_assert_int_eq(access(b.path, F_OK), 0); /* nothing had begun */
+
+    ck_assert_int_eq(rename(note, params_note), 0);
+    ck_assert_int_eq(mkdir(note, 0700), 0);
+    ck_assert_int_lt(make(&b, srs, &err), 0);
+    ck_assert_ptr_nonnull(strstr(err.text, note));
+    ck_assert_int_eq(access(b.path, F_OK), -1);
+    ck_assert_int_eq(rmdir(note), 0);
+    srs_close(srs);
+    bench_fini(&b);
+}
+END_TEST
+
 START_TEST(transformed_make__one_at_a_time)
 {
     struct bench b;
@@ -598,6 +632,7 @@ int main(void)
     tcase_add_test(tc, transformed__wait_for_trusted_parameters);
     tcase_add_loop_test(tc, transformed__coordinates_are_below_the_modulus, 0, 3);
     tcase_add_test(tc, transformed_make__that_fails_leaves_nothing_new);
+    tcase_add_test(tc, transformed_make__that_cannot_be_remembered);
     tcase_add_test(tc, transformed_make__one_at_a_time);
     tcase_add_test(tc, transformed_check_room__says_what_is_wanted_and_what_is_free);
     suite_add_tcase(s, tc);
