@@ -1,7 +1,9 @@
 #!/bin/bash
 # A proof by the CPUs of the machine: half an hour and more where they are emulated.
 . "$(dirname "$0")/lib.sh"
-for n in 0 1; do echo 0 >/sys/devices/system/node/node$n/hugepages/hugepages-2048kB/nr_hugepages; done
+pools=$(ls /sys/devices/system/node/node[01]/hugepages/hugepages-2048kB/nr_hugepages)
+before=$(cat $pools)
+echo 0 | tee $pools >/dev/null
 printf '%s\n' "params = /params" "nodes = 0" >/etc/proofd.conf
 install -m 600 "$given"/cache/proofd/params-trusted-chunks-* /var/lib/proofd/ # as if it had loaded them before
 restart_service
@@ -12,4 +14,10 @@ expect "it is valid" is_valid "$given/2KiB-sealed.json" "$jobs/by-cpu.proof"
 same "by whom" "$(value 0/topology prover)" cpu
 grep -o '"stages.*' -A1 "$jobs/by-cpu.report"
 expect "rm" rm "$jobs/by-cpu"
+
+# As it was, for what comes next.
+paste -d' ' <(echo "$before") <(echo "$pools") | while read -r pages pool; do echo "$pages" >"$pool"; done
+configure "nodes = 0 1"
+restart_service
+expect "the simulated devices are back" wait_for 60 is_up
 finish_here
