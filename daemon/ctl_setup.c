@@ -34,6 +34,13 @@ static struct backend *find_device(struct workers *workers)
     return backend_cuda_create(0, workers, &device, &err) == 0 ? device : NULL;
 }
 
+static void say_without(void *ctx, const struct errmsg *why)
+{
+    (void)ctx;
+    ctl_progress_end();
+    fprintf(stderr, "proofctl: not by the GPU but by the CPUs: %s\n", why->text);
+}
+
 /* Work in memory comes first, minutes or hours: nothing is there to be removed then. */
 static void heed_signals(const struct sector_size *size, const char *dir)
 {
@@ -54,8 +61,11 @@ static int set_up(const struct ctl_args *args, const struct sector_size *size, c
         return ctl_fail(CTL_CANNOT, "%s", err.text);
     ctl_progress_lines();
     struct backend *device = find_device(workers);
-    struct setup_options opt = {
-        .dir = dir, .workers = workers, .device = device, .progress = ctl_progress};
+    struct setup_options opt = {.dir = dir,
+                                .workers = workers,
+                                .device = device,
+                                .without_device = say_without,
+                                .progress = ctl_progress};
     heed_signals(size, dir);
     int ret = setup_run(size, &opt, &made, &err);
     ctl_progress_end();

@@ -44,6 +44,7 @@
 struct setup {
     const struct sector_size *size;
     const struct setup_options *opt;
+    struct backend *device; /* NULL: the workers make the points */
     struct secrets secrets;
     struct qap *qap;
     struct vk vk;
@@ -192,7 +193,7 @@ static int make_points(struct setup *s, struct errmsg *err)
 /* The same, in a device's memory. */
 static int make_points_on_device(struct setup *s, struct errmsg *err)
 {
-    struct backend *be = s->opt->device;
+    struct backend *be = s->device;
     struct srs_counts counts;
     struct circuit *circuit = NULL;
     int ret = circuit_create(s->size, &circuit, err);
@@ -215,11 +216,6 @@ static int make_points_on_device(struct setup *s, struct errmsg *err)
     s->a_len = counts.a;
     s->b_len = counts.b;
     return ret == 0 ? make_room(s, DEVICE_PIECE, err) : ret;
-}
-
-static bool on_device(const struct setup *s)
-{
-    return s->opt->device && s->opt->device->ops->develop;
 }
 
 /* ---------------------------------------------------------------------------------------- file */
@@ -308,8 +304,8 @@ static int get_piece(struct setup *s, const struct section *section, size_t firs
     struct workers *workers = s->opt->workers;
     const fr_t *scalars = section->scalars ? section->scalars + first : s->scalars;
 
-    if (on_device(s))
-        return s->opt->device->ops->fetch(s->opt->device, section->id, first, n, s->points, err);
+    if (s->device)
+        return s->device->ops->fetch(s->device, section->id, first, n, s->points, err);
     if (!section->scalars)
         h_scalars(s, first, n, s->scalars);
     return section->g2 ? fixed_base_g2_mul(s->g2, workers, scalars, n, s->points, err)
@@ -512,12 +508,30 @@ static void setup_fini(struct setup *s)
     free(s->points);
 }
 
+/* Without the device where its memory does not do. */
+static int make_points_anywhere(struct setup *s, struct errmsg *err)
+{
+    struct errmsg why = {""};
+    int ret = s->device ? make_points_on_device(s, &why) : -ENOMEM;
+
+    if (ret != -ENOMEM) {
+        if (err)
+            *err = why;
+        return ret;
+    }
+    if (s->device && s->opt->without_device)
+        s->opt->without_device(s->opt->progress_ctx, &why);
+    s->device = NULL;
+    return make_points(s, err);
+}
+
 int setup_run(const struct sector_size *size, const struct setup_options *opt, bool *made,
               struct errmsg *err)
 {
     struct setup s = {
         .size = size,
         .opt = opt,
+        .device = opt->device && opt->device->ops->develop ? opt->device : NULL,
         .secrets = secrets_from_labels(),
     };
     struct names names;
@@ -532,7 +546,7 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
     }
     ret = check_directory(opt->dir, err);
     if (ret == 0)
-        ret = on_device(&s) ? make_points_on_device(&s, err) : make_points(&s, err);
+        ret = make_points_anywhere(&s, err);
     if (ret == 0)
         ret = write_files(&s, &names, err);
     setup_fini(&s);

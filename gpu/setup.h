@@ -15,8 +15,10 @@ struct setup_options {
     struct workers *workers;
     struct backend
         *device; /* makes the points, if it can (develop in gpu/backend.h); NULL: the workers do */
+    /* The device has not the memory, says why: the workers make them. Or NULL. */
+    void (*without_device)(void *ctx, const struct errmsg *why);
     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total); /* or NULL */
-    void *progress_ctx;
+    void *progress_ctx;                                                            /* of both */
 };
 
 /* Writes <cache id>.params, .vk, .meta and the marker <cache id>.insecure into dir, each whole or not at all. Existing

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/lib/suite.h"
@@ -97,6 +98,51 @@ START_TEST(setup_run__makes_directories_or_says_which_it_cannot)
 }
 END_TEST
 
+static int too_small(struct backend *be, const struct circuit *c, const struct secrets *t, fr_t *ic,
+                     backend_progress progress, void *progress_ctx, struct errmsg *err)
+{
+    (void)be, (void)c, (void)t, (void)ic, (void)progress, (void)progress_ctx;
+    return errmsg_set(err, -ENOMEM, "95000 MB of device memory wanted");
+}
+
+static void note_why(void *ctx, const struct errmsg *why)
+{
+    *(bool *)ctx = strcmp(why->text, "95000 MB of device memory wanted") == 0;
+}
+
+/* The rest is what test_setup.sh lets go on to its end. */
+static void end_well(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    (void)stage, (void)done, (void)total;
+    _exit(*(bool *)ctx ? 0 : 1);
+}
+
+START_TEST(setup_run__goes_on_without_a_device_of_too_little_memory)
+{
+    const struct backend_ops ops = {.name = "small", .develop = too_small};
+    struct backend device = {.ops = &ops};
+    struct workers *workers = NULL;
+    bool said = false, made;
+    int status;
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        if (workers_create(1, &workers, NULL) < 0)
+            _exit(2);
+        const struct setup_options opt = {.dir = dir,
+                                          .workers = workers,
+                                          .device = &device,
+                                          .without_device = note_why,
+                                          .progress = end_well,
+                                          .progress_ctx = &said};
+        setup_run(sector_size_by_name("2KiB"), &opt, &made, NULL);
+        _exit(3);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(setup_made__knows_its_keys)
 {
     static const char *const sizes[] = {"2KiB", "8MiB", "512MiB", "32GiB", "64GiB"};
@@ -122,6 +168,7 @@ int main(void)
                         ARRAY_LEN(suffixes));
     tcase_add_test(tc, setup_run__keeps_what_is_complete);
     tcase_add_test(tc, setup_run__makes_directories_or_says_which_it_cannot);
+    tcase_add_test(tc, setup_run__goes_on_without_a_device_of_too_little_memory);
     tcase_add_test(tc, setup_made__knows_its_keys);
     suite_add_tcase(s, tc);
     return suite_run(s);
