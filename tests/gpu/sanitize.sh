@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# compute-sanitizer over the GPU tests at small sizes: memcheck, racecheck and initcheck, each no longer than SECONDS_EACH (90) a
+# compute-sanitizer over the GPU tests at small sizes: memcheck, racecheck and initcheck, each no longer than SECONDS_EACH (600) a
 # program. The last line sums up; the exit status is 1 for any finding, 77 where there is no sanitizer or it cannot work.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
-build=${BUILD:-build} limit=${SECONDS_EACH:-90} tools=${TOOLS:-"memcheck racecheck initcheck"}
+build=${BUILD:-build} limit=${SECONDS_EACH:-600} tools=${TOOLS:-"memcheck racecheck initcheck"}
 # program:what Check calls a case; `bins` is the only large one, a sum whose lists come from the blocks' own sort
 cases=${CASES:-"test_cuda:fields test_cuda:ntt test_cuda:sums test_cuda:bins test_cuda:points test_prover:systems test_flights:flights"}
 race_cases=${CASES:-"test_cuda:fields test_cuda:race test_prover:systems"} # hours for the others
