@@ -37,7 +37,7 @@ refused("a job that is not there", grpc.StatusCode.NOT_FOUND, "no such job", lam
 refused("a job of no name", grpc.StatusCode.INVALID_ARGUMENT, "job_id", lambda: c.await_(""))
 
 # ---- priority
-s.simulate("proofs = " + s.dir + "/true", "start_ms = 40")
+s.simulate("proofs = " + s.dir + "/true", "start_ms = 160")
 s.kill_proofd()
 s.start_proofd()
 for wanted, name in ((0, "normal"), (1, "low"), (3, "high"), (4, "critical")):
