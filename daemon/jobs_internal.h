@@ -308,7 +308,8 @@ void spool_reset_reader(struct jobs *jobs, struct spool *s, bool wanted);
 /* With the spool's lock. upload_judge_piece. */
 int judge_locked(struct jobs *jobs, struct spool *s);
 /* With the spool's lock: the file is not right, by s->why or the code itself. Under a final name NAME.error
- * says so, a temporary one remembers it. Returns what the writer is told: the code, or 0. */
+ * says so, a temporary one remembers it. Not of one that is accepted: a writer takes that back first. Returns what
+ * the writer is told: the code, or 0. */
 int refuse(struct jobs *jobs, struct spool *s, int code);
 /* With the spool's lock: nothing is read back any more; the next time, after an interruption, in one
  * go, so that a writer that never ends cannot keep a judgement from ending. */

@@ -8,6 +8,8 @@
  *   probe open FILE            open(O_WRONLY | O_CREAT); prints "opened" or the errno's name, then
  *                              waits for the end of its input
  *   probe late C1 FILE         writes C1 to FILE with a bad byte first, sees the error, corrects it, closes
+ *   probe long C1 FILE         writes C1 to FILE, has it accepted, then writes a byte behind the longest length; prints
+ *                              the names of that write's errno and of the close's
  *   probe chunks C1 FILE N     writes C1 to FILE, N bytes at a time, from the end to the beginning
  *   probe kill C1 FILE         writes all of C1 to FILE and dies of SIGKILL before the close
  *   probe truncate FILE BYTES  truncate(2), without an open file
@@ -132,6 +134,25 @@ static int write_late(const char *c1, const char *path)
     return close(fd) < 0 ? say_errno() : 0;
 }
 
+static const char *name_of(bool good)
+{
+    return good ? "0" : strerrorname_np(errno);
+}
+
+static int write_long(const char *c1, const char *path)
+{
+    size_t len;
+    char *bytes = load(c1, &len);
+    int fd = create(path);
+
+    if (pwrite_full(fd, bytes, len, 0) < 0 || close(dup(fd)) < 0)
+        return say_errno();
+    free(bytes);
+    printf("%s", name_of(pwrite(fd, "x", 1, (off_t)1 << 30) == 1));
+    printf(" %s\n", name_of(close(fd) == 0));
+    return 0;
+}
+
 static int write_chunks(const char *c1, const char *path, size_t chunk)
 {
     size_t len;
@@ -237,6 +258,8 @@ int main(int argc, char **argv)
         return open_and_wait(argv[2]);
     if (argc == 4 && strcmp(what, "late") == 0)
         return write_late(argv[2], argv[3]);
+    if (argc == 4 && strcmp(what, "long") == 0)
+        return write_long(argv[2], argv[3]);
     if (argc == 5 && strcmp(what, "chunks") == 0)
         return write_chunks(argv[2], argv[3], (size_t)atoi(argv[4]));
     if (argc == 4 && strcmp(what, "kill") == 0)

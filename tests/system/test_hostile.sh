@@ -61,6 +61,16 @@ same "its size" "$(stat -c %s "$jobs/.t")" 100
 refuse "it is no C1 any more" mv "$jobs/.t" "$jobs/t"
 rm "$jobs/.t"
 
+# ---- a file that is accepted, and is then made longer than any may be
+same "a write behind the longest length, and its close" "$(mallory "$probe" long "$a" "$jobs/long")" "EFBIG EFBIG"
+like "the reason" "$(cat "$jobs/long.error")" "longer than 1073741824 bytes"
+refuse "there is no job" test -e "$jobs/long"
+rm "$jobs/long.error"
+cp "$a" "$jobs/.t"
+same "by truncate" "$("$probe" truncate "$jobs/.t" $(((1 << 30) + 1)))" EFBIG
+expect "which changes nothing" mv "$jobs/.t" "$jobs/t"
+expect "and others go on" ends t done
+
 remove_all
 expect "a clean end" stop
 
