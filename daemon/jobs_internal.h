@@ -30,6 +30,13 @@
 #define SIZES_MAX ORDER_SIZES
 #define PARTITIONS_MAX 128 /* of a job; no registered proof has more than 126 */
 
+/* A file that was made so that it can be opened to write goes again when that does not come or fails. */
+enum opening {
+    OPENING_DONE, /* or never asked for */
+    OPENING_DUE,  /* within a minute */
+    OPENING_COMES /* it may have to wait */
+};
+
 /* One entry of the table: a file being received, a job, or what is left of one while an engine still
  * works on it. Small, for there are many that have ended: the rest is on disk. All fields are guarded
  * by jobs->lock unless it says otherwise. */
@@ -64,6 +71,7 @@ struct job {
     int refused; /* with refusal: the errno */
     /* Apart from the flags that `disk` alone is enough to read: a compiler may fetch neighbours with them. */
     uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
+    uint8_t opening;               /* enum opening */
     int8_t params_percent;         /* as in struct job_info */
     bool waits_for_params;
     bool in_table, to_tell;

@@ -207,6 +207,8 @@ static int open_to_write(struct jobs *jobs, uint64_t id, uint64_t fresh, struct 
     if (ret < 0)
         return ret;
     ret = spool_of(jobs, target, true, out);
+    if (ret == 0)
+        target->opening = OPENING_DONE;
     if (ret < 0 && target != job && !target->spool)
         table_drop(jobs, target);
     return ret;

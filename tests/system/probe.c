@@ -15,6 +15,7 @@
  *   probe truncate FILE BYTES  truncate(2), without an open file
  *   probe hold DIR PREFIX N    opens up to N new files DIR/PREFIX0... for writing, writes a byte to each, prints
  *                              how many there are and why there are not more, waits for the end of its input
+ *   probe make FILE N          makes FILE with mknod(2) and removes it, N times, without ever opening it
  *   probe polls FILE N         polls FILE N times while an epoll waits on it as well, so that each poll asks to be told
  *   probe read FILE N          opens FILE up to N times to read, says and waits likewise
  */
@@ -229,6 +230,14 @@ static int read_many(const char *path, int wanted)
     return say_how_many(n, wanted);
 }
 
+static int make_often(const char *path, long times)
+{
+    for (long i = 0; i < times; i++)
+        if (mknod(path, S_IFREG | 0644, 0) < 0 || unlink(path) < 0)
+            return say_errno();
+    return 0;
+}
+
 static int poll_often(const char *path, long times)
 {
     struct epoll_event want = {.events = EPOLLIN | EPOLLET};
@@ -268,6 +277,8 @@ int main(int argc, char **argv)
         return truncate_by_name(argv[2], atoi(argv[3]));
     if (argc == 5 && strcmp(what, "hold") == 0)
         return hold(argv[2], argv[3], atoi(argv[4]));
+    if (argc == 4 && strcmp(what, "make") == 0)
+        return make_often(argv[2], atol(argv[3]));
     if (argc == 4 && strcmp(what, "polls") == 0)
         return poll_often(argv[2], atol(argv[3]));
     if (argc == 4 && strcmp(what, "read") == 0)

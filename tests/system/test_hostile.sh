@@ -154,6 +154,17 @@ expect "the other's refused file has kept its reason" test -s "$jobs/mine.error"
 rm "$jobs/mine.error"
 mallory bash -c "rm -f '$jobs'/bad*"
 
+# ---- files that are made, never opened, and removed
+anon() { awk '/^RssAnon/ { print $2 }' "/proc/$front/status"; }
+mallory "$probe" make "$jobs/made" 3000
+kib=$(anon)
+expect "made and removed" mallory "$probe" make "$jobs/made" 30000
+kib=$(($(anon) - kib))
+if [ -n "${PROOFD_QUICK:-}" ]; then skip "what is kept of them" "sanitizers keep memory"; else
+    expect "nothing is kept of them ($kib KiB)" test "$kib" -lt 500
+fi
+works "with files made and removed"
+
 # ---- writes of a byte
 mallory dd if=/dev/zero of="$jobs/.tiny" bs=1 count=1000000 status=none 2>/dev/null & tiny=$!
 mallory dd if=/dev/zero of="$jobs/.tiny2" bs=1 count=1000000 status=none 2>/dev/null & tiny2=$!
