@@ -447,6 +447,7 @@ int jobs_remove_at_once(struct jobs *jobs, uint64_t id)
     int ret = !job ? -ENOENT : !b ? -ENOMEM : on_disk && behind_is_full(jobs) ? -EINPROGRESS : 0;
     if (ret == 0 && on_disk) {
         behind_put(jobs, b, job);
+        job->removed_behind = true;
         b = NULL;
     }
     if (ret == 0)

@@ -81,6 +81,7 @@ struct job {
     bool stray_record;   /* D: it is not, but a record may be there that the disk did not remove */
     bool named_in_table; /* jobs_find and jobs_list show it */
     bool gone;           /* has left the table, or is about to: nothing may change it any more */
+    bool removed_behind; /* and the disk is told behind: where that refuses, another entry has this id, and all that is on disk */
     bool insecure;
     bool test; /* proves nothing */
     bool proof_lost; /* done, but the disk has damaged the proof and the journal */

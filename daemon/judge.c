@@ -341,11 +341,12 @@ static int accept_as(struct jobs *jobs, struct job *job, const char *name)
         goto out;
     }
     pthread_mutex_lock(&jobs->lock);
-    bool gone = job->gone; /* removed meanwhile, in memory */
+    bool gone = job->gone, behind = job->removed_behind; /* meanwhile, in memory */
     loser = gone ? 0 : commit(jobs, job, &r, copy);
     pthread_mutex_unlock(&jobs->lock);
     if (gone) {
-        forget_on_disk(jobs, job->id);
+        if (!behind)
+            forget_on_disk(jobs, job->id);
         ret = -ECANCELED;
         goto out;
     }

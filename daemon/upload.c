@@ -281,8 +281,12 @@ static int take_back(struct jobs *jobs, struct spool *s)
 
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
-    bool recorded = job->accepted || job->stray_record;
+    bool gone = job->gone, recorded = job->accepted || job->stray_record;
     pthread_mutex_unlock(&jobs->lock);
+    if (gone) { /* what is on disk may be another entry's by now */
+        pthread_mutex_unlock(&jobs->disk);
+        return -ECANCELED;
+    }
     if (recorded)
         ret = store_record_remove(jobs->store, job->id);
     pthread_mutex_lock(&jobs->lock);
@@ -542,7 +546,7 @@ static bool settle(struct jobs *jobs, struct spool *s)
 {
     s->settled = true;
     if (spool_gone(jobs, s))
-        return true;
+        return !s->job->removed_behind;
     if (s->job->accepted) {
         enqueue(jobs, s->job);
         return false;
