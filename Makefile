@@ -175,7 +175,7 @@ $(BUILD)/tests/unit/test_upload: LDFLAGS += -Wl,--wrap=calloc
 $(BUILD)/tests/unit/test_arena: LDFLAGS += -Wl,--wrap=madvise,--wrap=syscall
 $(BUILD)/tests/unit/test_ground: LDFLAGS += -Wl,--wrap=arena_create
 # Have clocks of their own.
-$(BUILD)/tests/unit/test_clock $(BUILD)/tests/unit/test_ctl: LDFLAGS += -Wl,--wrap=clock_gettime
+$(BUILD)/tests/unit/test_clock $(BUILD)/tests/unit/test_ctl $(BUILD)/tests/unit/test_writers: LDFLAGS += -Wl,--wrap=clock_gettime
 
 $(BUILD)/tests/system/%: $(BUILD)/tests/system/%.o $(TEST_LIB) $(LIB) $(BLST_LIB)
 	$(say)

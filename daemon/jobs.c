@@ -19,6 +19,7 @@
 
 #define LONGEST_SUFFIX ".proof.bin"
 
+#define OPENING_DUE_NS ((int64_t)60 * 1000000000)
 #define CLOCK_JUMP_NS ((int64_t)60 * 1000000000)
 
 int64_t now_ns(void)
@@ -769,6 +770,16 @@ int jobs_remove(struct jobs *jobs, uint64_t id)
     return remove_by_id(jobs, id, NULL);
 }
 
+void jobs_drop_unopened(struct jobs *jobs, uint64_t id)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = live_job(jobs, id);
+    if (job && job->opening != OPENING_DONE)
+        table_drop(jobs, job); /* nothing of it is on disk */
+    pthread_mutex_unlock(&jobs->lock);
+    tell_all(jobs);
+}
+
 /* ---- names that are being given ---- */
 
 void give_begin(struct jobs *jobs, const struct job *job, const char *name)
@@ -911,6 +922,33 @@ static void forget_stray_records(struct jobs *jobs)
     pthread_mutex_unlock(&jobs->disk);
 }
 
+/* Of the files whose open is due and does not come the next one behind `after` goes. Its id, or 0. */
+static uint64_t forget_next_unopened(struct jobs *jobs, uint64_t after, int64_t before_ns)
+{
+    uint64_t id = 0;
+
+    pthread_mutex_lock(&jobs->lock);
+    for (size_t i = table_position(jobs, after + 1); i < jobs->len && !id; i++) {
+        struct job *job = jobs->by_id[i];
+        if (job->opening == OPENING_DUE && !job->gone && job->created_ns <= before_ns) {
+            id = job->id;
+            table_drop(jobs, job);
+        }
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    return id;
+}
+
+static void forget_unopened(struct jobs *jobs)
+{
+    int64_t before_ns = now_ns() - OPENING_DUE_NS;
+    uint64_t id = 0;
+
+    do
+        id = forget_next_unopened(jobs, id, before_ns);
+    while (id);
+}
+
 /* A clock that was set makes nothing older or younger: times that ages are counted from go along with it. Time asleep counts, so it is
  * compared with CLOCK_BOOTTIME. */
 static void follow_clock(struct jobs *jobs)
@@ -948,6 +986,7 @@ void jobs_tick(struct jobs *jobs)
     runs_retry(jobs);
     results_retry(jobs);
     forget_old(jobs);
+    forget_unopened(jobs);
     forget_unsubmitted(jobs);
     behind_retry(jobs);
     tell_all(jobs);
@@ -1131,6 +1170,24 @@ out:
     pthread_mutex_unlock(&jobs->lock);
     tell_all(jobs);
     return ret;
+}
+
+void jobs_open_due(struct jobs *jobs, uint64_t id)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = live_job(jobs, id);
+    if (job)
+        job->opening = OPENING_DUE;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+void jobs_open_comes(struct jobs *jobs, uint64_t id)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = live_job(jobs, id);
+    if (job && job->opening == OPENING_DUE)
+        job->opening = OPENING_COMES;
+    pthread_mutex_unlock(&jobs->lock);
 }
 
 bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *name)

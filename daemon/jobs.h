@@ -141,6 +141,13 @@ struct upload_owner {
  * disk, but for one call in hundreds where nothing has been opened for writing meanwhile. */
 int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_owner *owner,
                      struct job_info *out);
+/* It has been made so that it can be opened, by upload_open, and goes if that has not happened in a minute. None of these three waits for the
+ * disk. */
+void jobs_open_due(struct jobs *jobs, uint64_t id);
+/* Somebody is about to, however long it takes; the same one calls jobs_drop_unopened if it fails. */
+void jobs_open_comes(struct jobs *jobs, uint64_t id);
+/* A file whose open was due and has failed goes: whoever made it gets an error. Any other one stays. */
+void jobs_drop_unopened(struct jobs *jobs, uint64_t id);
 /* Opens a file of a temporary name that nobody is writing, for upload_judge and nothing else. -ENOENT,
  * -EBUSY. */
 int upload_open_to_judge(struct jobs *jobs, uint64_t id, struct upload **out);

@@ -443,9 +443,11 @@ int jobs_remove_at_once(struct jobs *jobs, uint64_t id)
     pthread_mutex_lock(&jobs->lock);
     struct job *job = live_job(jobs, id);
     bool on_disk = job && has_business_on_disk(jobs, job);
+    bool opened = job && job->opening == OPENING_DONE;
     int ret = !job ? -ENOENT : !b ? -ENOMEM : on_disk && behind_is_full(jobs) ? -EINPROGRESS : 0;
     if (ret == 0 && on_disk) {
         behind_put(jobs, b, job);
+        job->removed_behind = true;
         b = NULL;
     }
     if (ret == 0)
@@ -454,7 +456,7 @@ int jobs_remove_at_once(struct jobs *jobs, uint64_t id)
     behind_free(b);
     if (ret < 0)
         return ret;
-    if (!on_disk)
+    if (!on_disk && opened)
         note_debris(jobs, id);
     tell_all(jobs);
     return 0;

@@ -30,6 +30,13 @@
 #define SIZES_MAX ORDER_SIZES
 #define PARTITIONS_MAX 128 /* of a job; no registered proof has more than 126 */
 
+/* A file that was made so that it can be opened to write goes again when that does not come or fails. */
+enum opening {
+    OPENING_DONE, /* or never asked for */
+    OPENING_DUE,  /* within a minute */
+    OPENING_COMES /* it may have to wait */
+};
+
 /* One entry of the table: a file being received, a job, or what is left of one while an engine still
  * works on it. Small, for there are many that have ended: the rest is on disk. All fields are guarded
  * by jobs->lock unless it says otherwise. */
@@ -64,6 +71,7 @@ struct job {
     int refused; /* with refusal: the errno */
     /* Apart from the flags that `disk` alone is enough to read: a compiler may fetch neighbours with them. */
     uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
+    uint8_t opening;               /* enum opening */
     int8_t params_percent;         /* as in struct job_info */
     bool waits_for_params;
     bool in_table, to_tell;
@@ -73,6 +81,7 @@ struct job {
     bool stray_record;   /* D: it is not, but a record may be there that the disk did not remove */
     bool named_in_table; /* jobs_find and jobs_list show it */
     bool gone;           /* has left the table, or is about to: nothing may change it any more */
+    bool removed_behind; /* and the disk is told behind: where that refuses, another entry has this id, and all that is on disk */
     bool insecure;
     bool test; /* proves nothing */
     bool proof_lost; /* done, but the disk has damaged the proof and the journal */
@@ -308,7 +317,8 @@ void spool_reset_reader(struct jobs *jobs, struct spool *s, bool wanted);
 /* With the spool's lock. upload_judge_piece. */
 int judge_locked(struct jobs *jobs, struct spool *s);
 /* With the spool's lock: the file is not right, by s->why or the code itself. Under a final name NAME.error
- * says so, a temporary one remembers it. Returns what the writer is told: the code, or 0. */
+ * says so, a temporary one remembers it. Not of one that is accepted: a writer takes that back first. Returns what
+ * the writer is told: the code, or 0. */
 int refuse(struct jobs *jobs, struct spool *s, int code);
 /* With the spool's lock: nothing is read back any more; the next time, after an interruption, in one
  * go, so that a writer that never ends cannot keep a judgement from ending. */

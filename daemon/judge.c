@@ -235,15 +235,17 @@ int refuse(struct jobs *jobs, struct spool *s, int code)
 
     if (s->why.text[0] == '\0')
         errmsg_set(&s->why, code, "%s", strerror(-code));
-    s->judged = !is_passing(code);
-    s->verdict = code;
     pthread_mutex_lock(&jobs->lock);
     bool temporary = job_name_is_temporary(job->name);
-    if (temporary)
+    if (job->accepted && !job->gone)
+        code = 0; /* renames have made a job of it meanwhile, under another name */
+    else if (temporary)
         remember_refusal(job, code, s->why.text);
     else if (!job->gone)
         mark_rejected(jobs, job, s->why.text);
     pthread_mutex_unlock(&jobs->lock);
+    s->judged = !is_passing(code);
+    s->verdict = code;
     return temporary && !is_passing(code) ? 0 : code;
 }
 
@@ -339,11 +341,12 @@ static int accept_as(struct jobs *jobs, struct job *job, const char *name)
         goto out;
     }
     pthread_mutex_lock(&jobs->lock);
-    bool gone = job->gone; /* removed meanwhile, in memory */
+    bool gone = job->gone, behind = job->removed_behind; /* meanwhile, in memory */
     loser = gone ? 0 : commit(jobs, job, &r, copy);
     pthread_mutex_unlock(&jobs->lock);
     if (gone) {
-        forget_on_disk(jobs, job->id);
+        if (!behind)
+            forget_on_disk(jobs, job->id);
         ret = -ECANCELED;
         goto out;
     }

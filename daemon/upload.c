@@ -207,6 +207,8 @@ static int open_to_write(struct jobs *jobs, uint64_t id, uint64_t fresh, struct 
     if (ret < 0)
         return ret;
     ret = spool_of(jobs, target, true, out);
+    if (ret == 0)
+        target->opening = OPENING_DONE;
     if (ret < 0 && target != job && !target->spool)
         table_drop(jobs, target);
     return ret;
@@ -279,8 +281,12 @@ static int take_back(struct jobs *jobs, struct spool *s)
 
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
-    bool recorded = job->accepted || job->stray_record;
+    bool gone = job->gone, recorded = job->accepted || job->stray_record;
     pthread_mutex_unlock(&jobs->lock);
+    if (gone) { /* what is on disk may be another entry's by now */
+        pthread_mutex_unlock(&jobs->disk);
+        return -ECANCELED;
+    }
     if (recorded)
         ret = store_record_remove(jobs->store, job->id);
     pthread_mutex_lock(&jobs->lock);
@@ -362,15 +368,19 @@ static int prepare_change(struct jobs *jobs, struct spool *s)
     return spool_file(jobs, s);
 }
 
-static int check_length(struct jobs *jobs, struct spool *s, size_t len, uint64_t offset)
+/* A write that goes too far. Under a final name the file is refused, whatever was found before; under a
+ * temporary one nothing has happened. */
+static int refuse_length(struct jobs *jobs, struct spool *s)
 {
-    if (offset <= C1_TEXT_MAX && len <= C1_TEXT_MAX - offset)
-        return 0;
     if (spool_is_temporary(jobs, s))
         return -EFBIG;
+    int ret = prepare_change(jobs, s); /* what is accepted must not be refused */
+    if (ret < 0)
+        return ret;
     errmsg_set(&s->why, -EFBIG, "longer than %llu bytes, the limit for a C1 file",
                (unsigned long long)C1_TEXT_MAX);
-    return refuse(jobs, s, -EFBIG);
+    refuse(jobs, s, -EFBIG);
+    return -EFBIG;
 }
 
 /* The disk did not take a write. Whatever else is written, this file is not whole, unless the same
@@ -392,9 +402,9 @@ static int write_locked(struct jobs *jobs, struct spool *s, const void *buf, siz
 {
     if (s->fault && offset >= s->fed && !spool_is_temporary(jobs, s))
         return s->fault;
-    int ret = check_length(jobs, s, len, offset);
-    if (ret == 0)
-        ret = prepare_change(jobs, s);
+    if (offset > C1_TEXT_MAX || len > C1_TEXT_MAX - offset)
+        return refuse_length(jobs, s);
+    int ret = prepare_change(jobs, s);
     if (ret < 0)
         return ret;
     if (offset == 0 && s->bytes == 0 && !s->reader)
@@ -536,7 +546,7 @@ static bool settle(struct jobs *jobs, struct spool *s)
 {
     s->settled = true;
     if (spool_gone(jobs, s))
-        return true;
+        return !s->job->removed_behind;
     if (s->job->accepted) {
         enqueue(jobs, s->job);
         return false;

@@ -506,7 +506,7 @@ static int make_file(struct fs *fs, fuse_req_t req, const char *name, mode_t mod
     int ret = jobs_create_file(fs->jobs, name, &owner, info);
     if (ret < 0)
         return ret;
-    writers_made(fs->writers, info->id);
+    jobs_open_due(fs->jobs, info->id);
     return tree_getattr(fs->tree, tree_job_ino(info->id, TREE_C1), st);
 }
 
@@ -527,10 +527,8 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
         int ret = by_publisher(req) ? -ECANCELED : make_file(fs, req, name, mode, &info, &st);
         if (ret < 0)
             reply(req, ret);
-        else if (reply_entry(req, &st) < 0) { /* the caller was killed meanwhile */
-            jobs_remove_at_once(fs->jobs, info.id);
-            catch_up_soon(fs);
-        }
+        else if (reply_entry(req, &st) < 0) /* the caller was killed meanwhile */
+            jobs_drop_unopened(fs->jobs, info.id);
     }
 }
 

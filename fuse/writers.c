@@ -19,7 +19,6 @@
 #define QUEUED_BYTES_MAX ((size_t)256 << 20) /* of all writes that wait for an intake thread */
 #define QUEUED_BYTES_USER_MAX ((size_t)64 << 20)
 #define WAITING_USER_MAX 1000 /* opens of one user that wait */
-#define EMBRYO_MS 60000       /* how long a file may wait for its first open */
 #define PF_SIGNALED 0x400     /* field 9 of /proc/TID/stat: dies of a signal */
 
 struct writer {
@@ -31,12 +30,6 @@ struct writer {
     atomic_bool killed;    /* as the last flush saw it */
     struct intake_task release;
     fuse_req_t release_req;
-};
-
-struct embryo {
-    struct embryo *next;
-    uint64_t job;
-    int64_t since_ms;
 };
 
 struct writers {
@@ -54,9 +47,8 @@ struct writers {
     atomic_bool retry_queued;
 
     pthread_mutex_t lock;
-    bool stopping;          /* guarded by lock: nobody may wait, nothing is retried */
-    struct handle *open;    /* guarded by lock */
-    struct embryo *embryos; /* guarded by lock */
+    bool stopping;       /* guarded by lock: nobody may wait, nothing is retried */
+    struct handle *open; /* guarded by lock */
 };
 
 /* An open on its way: to an intake thread, for it may have to wait until the file's last writer is
@@ -87,86 +79,6 @@ static int64_t now_ms(void)
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/* ---- files without a handle ---- */
-
-void writers_made(struct writers *ws, uint64_t job)
-{
-    struct embryo *e = calloc(1, sizeof(*e));
-
-    if (!e)
-        return; /* it stays an empty file until somebody removes it */
-    e->job = job;
-    e->since_ms = now_ms();
-    pthread_mutex_lock(&ws->lock);
-    e->next = ws->embryos;
-    ws->embryos = e;
-    pthread_mutex_unlock(&ws->lock);
-}
-
-static bool take_embryo(struct writers *ws, uint64_t job)
-{
-    struct embryo *found = NULL;
-
-    pthread_mutex_lock(&ws->lock);
-    for (struct embryo **place = &ws->embryos; *place && !found;) {
-        if ((*place)->job == job) {
-            found = *place;
-            *place = found->next;
-        } else {
-            place = &(*place)->next;
-        }
-    }
-    pthread_mutex_unlock(&ws->lock);
-    free(found);
-    return found != NULL;
-}
-
-/* Its open failed: a file that was made for it goes, so that a refused `cp` leaves nothing. */
-static void drop_embryo(struct writers *ws, uint64_t job)
-{
-    if (take_embryo(ws, job))
-        jobs_remove(ws->jobs, job);
-}
-
-static uint64_t old_embryo(struct writers *ws, int64_t before_ms)
-{
-    uint64_t job = 0;
-
-    pthread_mutex_lock(&ws->lock);
-    for (const struct embryo *e = ws->embryos; e; e = e->next)
-        if (e->since_ms <= before_ms)
-            job = e->job;
-    pthread_mutex_unlock(&ws->lock);
-    return job;
-}
-
-static bool is_for_job(void *ctx, const struct parked *p)
-{
-    return p->key == *(const uint64_t *)ctx;
-}
-
-static bool is_waiting(struct writers *ws, uint64_t job)
-{
-    return parked_has(&ws->waiting[0], is_for_job, &job) ||
-           parked_has(&ws->waiting[1], is_for_job, &job);
-}
-
-/* Files that were made long ago and never opened. One whose open waits its turn is no such file;
- * its open takes it off the list when it ends. */
-static void drop_old_embryos(struct writers *ws, int64_t now)
-{
-    uint64_t job;
-
-    while ((job = old_embryo(ws, now - EMBRYO_MS)) != 0) {
-        if (!is_waiting(ws, job)) {
-            drop_embryo(ws, job);
-        } else { /* another minute */
-            take_embryo(ws, job);
-            writers_made(ws, job);
-        }
-    }
 }
 
 /* ---- opening ---- */
@@ -219,7 +131,6 @@ static int make_writer(const struct pending_open *o, struct writer **out)
         free(w);
         return ret;
     }
-    take_embryo(ws, o->parked.key);
     handle_link(&ws->open, &ws->lock, &w->handle);
     ret = o->fi.flags & O_TRUNC ? upload_truncate(w->upload, 0) : 0;
     if (ret < 0)
@@ -236,9 +147,10 @@ static void end_open(struct pending_open *o)
     free(o);
 }
 
+/* A file that was made for it goes, so that a refused `cp` leaves nothing. */
 static void refuse(struct pending_open *o, int error)
 {
-    drop_embryo(o->all, o->parked.key);
+    jobs_drop_unopened(o->all->jobs, o->parked.key);
     fuse_reply_err(o->parked.req, error);
     end_open(o);
 }
@@ -353,10 +265,11 @@ void writers_open(struct writers *ws, fuse_req_t req, uint64_t job, const struct
     struct pending_open *o = calloc(1, sizeof(*o));
 
     if (!o) {
-        drop_embryo(ws, job);
+        jobs_drop_unopened(ws->jobs, job);
         fuse_reply_err(req, ENOMEM);
         return;
     }
+    jobs_open_comes(ws->jobs, job);
     o->parked = (struct parked){.req = req, .key = job, .since_ms = now_ms()};
     o->all = ws;
     o->fi = *fi;
@@ -376,6 +289,11 @@ static void refuse_waiting(struct writers *ws, bool (*wanted)(void *ctx, const s
             refuse_parked(p, error);
 }
 
+static bool is_for_job(void *ctx, const struct parked *p)
+{
+    return p->key == *(const uint64_t *)ctx;
+}
+
 void writers_gone(struct writers *ws, uint64_t job)
 {
     refuse_waiting(ws, is_for_job, &job, ENOENT);
@@ -392,7 +310,6 @@ void writers_tick(struct writers *ws, int64_t now, int64_t limit_ms)
 
     if (limit_ms > 0)
         refuse_waiting(ws, is_older, &before, EAGAIN);
-    drop_old_embryos(ws, now);
 }
 
 /* ---- writing ---- */
@@ -740,8 +657,6 @@ void writers_drain(struct writers *ws)
     while (ws->open)
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): takes itself off the list */
         close_writer((struct writer *)ws->open, true);
-    while (ws->embryos)
-        drop_embryo(ws, ws->embryos->job);
 }
 
 void writers_destroy(struct writers *ws)

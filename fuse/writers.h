@@ -39,11 +39,8 @@ void writers_stop(struct writers *ws);
 void writers_drain(struct writers *ws);
 void writers_destroy(struct writers *ws);
 
-/* A file that MKNOD has made, with no handle yet. It goes away when its open fails or does not
- * come. */
-void writers_made(struct writers *ws, uint64_t job);
-
-/* The requests of one file. Each answers `req`, now or later. */
+/* The requests of one file. Each answers `req`, now or later. A file that was made for an open goes when that
+ * fails. */
 void writers_open(struct writers *ws, fuse_req_t req, uint64_t job,
                   const struct fuse_file_info *fi);
 void writer_write(struct writer *w, fuse_req_t req, const void *buf, size_t len, uint64_t offset);
@@ -66,7 +63,7 @@ void writers_room(struct writers *ws);
 /* A job has gone: an open of it that waits need wait no longer. */
 void writers_gone(struct writers *ws, uint64_t job);
 /* Once a second. limit_ms > 0: answers EAGAIN to an open that has waited so long (see os request
- * timeouts); drops files that nobody opened. */
+ * timeouts). */
 void writers_tick(struct writers *ws, int64_t now_ms, int64_t limit_ms);
 
 #endif

@@ -8,11 +8,14 @@
  *   probe open FILE            open(O_WRONLY | O_CREAT); prints "opened" or the errno's name, then
  *                              waits for the end of its input
  *   probe late C1 FILE         writes C1 to FILE with a bad byte first, sees the error, corrects it, closes
+ *   probe long C1 FILE         writes C1 to FILE, has it accepted, then writes a byte behind the longest length; prints
+ *                              the names of that write's errno and of the close's
  *   probe chunks C1 FILE N     writes C1 to FILE, N bytes at a time, from the end to the beginning
  *   probe kill C1 FILE         writes all of C1 to FILE and dies of SIGKILL before the close
  *   probe truncate FILE BYTES  truncate(2), without an open file
  *   probe hold DIR PREFIX N    opens up to N new files DIR/PREFIX0... for writing, writes a byte to each, prints
  *                              how many there are and why there are not more, waits for the end of its input
+ *   probe make FILE N          makes FILE with mknod(2) and removes it, N times, without ever opening it
  *   probe polls FILE N         polls FILE N times while an epoll waits on it as well, so that each poll asks to be told
  *   probe read FILE N          opens FILE up to N times to read, says and waits likewise
  */
@@ -132,6 +135,25 @@ static int write_late(const char *c1, const char *path)
     return close(fd) < 0 ? say_errno() : 0;
 }
 
+static const char *name_of(bool good)
+{
+    return good ? "0" : strerrorname_np(errno);
+}
+
+static int write_long(const char *c1, const char *path)
+{
+    size_t len;
+    char *bytes = load(c1, &len);
+    int fd = create(path);
+
+    if (pwrite_full(fd, bytes, len, 0) < 0 || close(dup(fd)) < 0)
+        return say_errno();
+    free(bytes);
+    printf("%s", name_of(pwrite(fd, "x", 1, (off_t)1 << 30) == 1));
+    printf(" %s\n", name_of(close(fd) == 0));
+    return 0;
+}
+
 static int write_chunks(const char *c1, const char *path, size_t chunk)
 {
     size_t len;
@@ -208,6 +230,14 @@ static int read_many(const char *path, int wanted)
     return say_how_many(n, wanted);
 }
 
+static int make_often(const char *path, long times)
+{
+    for (long i = 0; i < times; i++)
+        if (mknod(path, S_IFREG | 0644, 0) < 0 || unlink(path) < 0)
+            return say_errno();
+    return 0;
+}
+
 static int poll_often(const char *path, long times)
 {
     struct epoll_event want = {.events = EPOLLIN | EPOLLET};
@@ -237,6 +267,8 @@ int main(int argc, char **argv)
         return open_and_wait(argv[2]);
     if (argc == 4 && strcmp(what, "late") == 0)
         return write_late(argv[2], argv[3]);
+    if (argc == 4 && strcmp(what, "long") == 0)
+        return write_long(argv[2], argv[3]);
     if (argc == 5 && strcmp(what, "chunks") == 0)
         return write_chunks(argv[2], argv[3], (size_t)atoi(argv[4]));
     if (argc == 4 && strcmp(what, "kill") == 0)
@@ -245,6 +277,8 @@ int main(int argc, char **argv)
         return truncate_by_name(argv[2], atoi(argv[3]));
     if (argc == 5 && strcmp(what, "hold") == 0)
         return hold(argv[2], argv[3], atoi(argv[4]));
+    if (argc == 4 && strcmp(what, "make") == 0)
+        return make_often(argv[2], atol(argv[3]));
     if (argc == 4 && strcmp(what, "polls") == 0)
         return poll_often(argv[2], atol(argv[3]));
     if (argc == 4 && strcmp(what, "read") == 0)

@@ -61,6 +61,16 @@ same "its size" "$(stat -c %s "$jobs/.t")" 100
 refuse "it is no C1 any more" mv "$jobs/.t" "$jobs/t"
 rm "$jobs/.t"
 
+# ---- a file that is accepted, and is then made longer than any may be
+same "a write behind the longest length, and its close" "$(mallory "$probe" long "$a" "$jobs/long")" "EFBIG EFBIG"
+like "the reason" "$(cat "$jobs/long.error")" "longer than 1073741824 bytes"
+refuse "there is no job" test -e "$jobs/long"
+rm "$jobs/long.error"
+cp "$a" "$jobs/.t"
+same "by truncate" "$("$probe" truncate "$jobs/.t" $(((1 << 30) + 1)))" EFBIG
+expect "which changes nothing" mv "$jobs/.t" "$jobs/t"
+expect "and others go on" ends t done
+
 remove_all
 expect "a clean end" stop
 
@@ -143,6 +153,17 @@ expect "of a thousand the reason is kept" wait_for 20 few_reasons
 expect "the other's refused file has kept its reason" test -s "$jobs/mine.error"
 rm "$jobs/mine.error"
 mallory bash -c "rm -f '$jobs'/bad*"
+
+# ---- files that are made, never opened, and removed
+anon() { awk '/^RssAnon/ { print $2 }' "/proc/$front/status"; }
+mallory "$probe" make "$jobs/made" 3000
+kib=$(anon)
+expect "made and removed" mallory "$probe" make "$jobs/made" 30000
+kib=$(($(anon) - kib))
+if [ -n "${PROOFD_QUICK:-}" ]; then skip "what is kept of them" "sanitizers keep memory"; else
+    expect "nothing is kept of them ($kib KiB)" test "$kib" -lt 500
+fi
+works "with files made and removed"
 
 # ---- writes of a byte
 mallory dd if=/dev/zero of="$jobs/.tiny" bs=1 count=1000000 status=none 2>/dev/null & tiny=$!

@@ -157,6 +157,78 @@ START_TEST(remove_at_once__what_the_disk_refuses_is_there_again)
 }
 END_TEST
 
+/* The writer who still has it open has nothing more to do with it. */
+START_TEST(remove_at_once__refused_while_a_writer_has_it_open)
+{
+    size_t len;
+    const uint8_t *bytes = document("2KiB-sealed", &len);
+    struct upload *u = js_open(js, "a");
+    uint64_t id = upload_job_id(u);
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
+    disk_refuses(EIO);
+    jobs_catch_up(js->jobs);
+    disk_is_good();
+    ck_assert_uint_eq(id_of("a"), id); /* there again */
+    ck_assert_int_eq(upload_write(u, bytes, 1, 0), -ECANCELED);
+    upload_close(u, false);
+    jobs_tick(js->jobs);
+    on_disk("a", JOB_QUEUED);
+    ck_assert_uint_eq(js_prove_all(js), 1);
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+    on_disk("a", JOB_DONE);
+}
+END_TEST
+
+static struct {
+    const struct store_os *under;
+    uint64_t id;
+} accepted;
+
+static int remove_while_accepted(int from_dir, const char *from, int to_dir, const char *to)
+{
+    int ret = accepted.under->renameat(from_dir, from, to_dir, to);
+
+    if (ret == 0 && strcmp(to, "job") == 0)
+        jobs_remove_at_once(js->jobs, accepted.id);
+    return ret;
+}
+
+static int refuse_unlinkat(int dir, const char *name, int flags)
+{
+    (void)dir, (void)name, (void)flags;
+    errno = EIO;
+    return -1;
+}
+
+/* It is there again, and nothing that was left to be done then takes it away. */
+START_TEST(remove_at_once__refused_while_it_is_accepted)
+{
+    size_t len;
+    const uint8_t *bytes = document("2KiB-sealed", &len);
+    struct upload *u = js_open(js, "a");
+    accepted.under = store_os;
+    struct store_os os = *store_os;
+
+    accepted.id = upload_job_id(u);
+    os.renameat = remove_while_accepted;
+    os.unlinkat = refuse_unlinkat;
+    js_write(u, bytes, len, 0);
+    store_os = &os;
+    ck_assert_int_eq(upload_judge(u), -ECANCELED);
+    jobs_catch_up(js->jobs);
+    store_os = accepted.under;
+    ck_assert_uint_eq(id_of("a"), accepted.id);
+    upload_close(u, false);
+    jobs_tick(js->jobs);
+    on_disk("a", JOB_QUEUED);
+    ck_assert_uint_eq(js_prove_all(js), 1);
+    ck_assert_int_eq(js_state(js, "a"), JOB_DONE);
+}
+END_TEST
+
 /* Where somebody else has the name by now it stays away, and goes from the disk when that lets it. */
 START_TEST(remove_at_once__refused_and_the_name_is_another_file_s)
 {
@@ -560,6 +632,8 @@ int main(void)
     tcase_add_test(tc, remove_at_once__engines_stop_and_nothing_more_is_given_out);
     tcase_add_test(tc, remove_at_once__the_other_of_its_content_goes_on);
     tcase_add_test(tc, remove_at_once__what_the_disk_refuses_is_there_again);
+    tcase_add_test(tc, remove_at_once__refused_while_a_writer_has_it_open);
+    tcase_add_test(tc, remove_at_once__refused_while_it_is_accepted);
     tcase_add_test(tc, remove_at_once__refused_and_the_name_is_another_file_s);
     tcase_add_test(tc, remove_at_once__refused_while_an_engine_has_a_partition);
     tcase_add_test(tc, rename_at_once__the_disk_follows);

@@ -312,6 +312,60 @@ START_TEST(upload_write__has_a_longest_length)
 }
 END_TEST
 
+/* What the write that is refused found accepted is taken back as by any other. */
+START_TEST(upload_write__too_long_takes_an_acceptance_back)
+{
+    struct upload *u = js_open(js, "a");
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(upload_truncate(u, C1_TEXT_MAX + 1), -EFBIG); /* changes nothing */
+    ck_assert_int_gt(js_find(js, "a").accepted_ns, 0);
+    ck_assert_int_eq(upload_write(u, "x", 1, C1_TEXT_MAX), -EFBIG);
+    ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
+    ck_assert_int_eq(js_find(js, "a").accepted_ns, 0);
+    ck_assert_int_eq(state_after_kill("a"), JOB_STATES);
+    ck_assert_int_eq(upload_judge(u), -EFBIG);
+    js_write(u, bytes, 1, 0); /* put right */
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(upload_write(u, bytes, len, C1_TEXT_MAX - 1), -EFBIG);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
+    ck_assert(error_has("a", "1073741824"));
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+    ck_assert_uint_eq(js_prove_all(js), 0);
+}
+END_TEST
+
+/* Over an ended job the new one has its place from the acceptance on. */
+START_TEST(upload_write__too_long_over_an_ended_job)
+{
+    js_submit(js, "a", "2KiB-sealed");
+    js_prove_all(js);
+    struct upload *u = js_open(js, "a");
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(upload_write(u, "x", 1, C1_TEXT_MAX), -EFBIG);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
+    ck_assert_uint_eq(jobs_on_disk(), 0);
+}
+END_TEST
+
+START_TEST(upload_write__too_long_changes_no_file_of_a_temporary_name)
+{
+    struct upload *u = js_open(js, ".a");
+
+    js_write(u, bytes, len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    ck_assert_int_eq(upload_write(u, "x", 1, C1_TEXT_MAX), -EFBIG);
+    ck_assert_int_eq(jobs_rename(js->jobs, upload_job_id(u), "a"), 0);
+    ck_assert_int_eq(upload_write(u, "x", 1, C1_TEXT_MAX), -EFBIG); /* and now it is a job */
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
+}
+END_TEST
+
 static int refuse(void *ctx, const struct c1 *c1, struct errmsg *err)
 {
     (void)ctx;
@@ -1117,6 +1171,9 @@ int main(void)
     tcase_add_test(tc, jobs_create_file__does_not_wait_for_the_release_of_a_refused_file);
     tcase_add_test(tc, upload__refused_names_age_and_are_bounded);
     tcase_add_test(tc, upload_write__has_a_longest_length);
+    tcase_add_test(tc, upload_write__too_long_takes_an_acceptance_back);
+    tcase_add_test(tc, upload_write__too_long_over_an_ended_job);
+    tcase_add_test(tc, upload_write__too_long_changes_no_file_of_a_temporary_name);
     tcase_add_test(tc, upload_judge__asks_whether_it_can_ever_be_proved);
     tcase_add_test(tc, upload_open__a_full_queue_takes_no_more);
     tcase_add_test(tc, upload__more_at_a_time_than_there_are_readers);
