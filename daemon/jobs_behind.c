@@ -33,15 +33,14 @@
 /* One change. Guarded by jobs->lock while it waits; then it is the worker's, who has `disk`. */
 struct behind {
     struct behind *next;
-    struct job *job;  /* a reference */
-    char *from, *to;  /* of a rename, in the table; NULL: a removal */
-    uint64_t named;   /* of a rename */
-    uint64_t loser;   /* the id of the job that had `to`, or 0 */
-    char *loser_name; /* on disk */
-    bool late;        /* the disk has refused it before */
-    bool unsure;      /* nor could it be read whether it was done */
-    bool undone;      /* but for `loser`, which is to be there again */
-    int *outcome;     /* for whom waits for it, with lock; or NULL */
+    struct job *job;   /* a reference */
+    char *from, *to;   /* of a rename, in the table; NULL: a removal */
+    uint64_t named;    /* of a rename */
+    struct job *loser; /* that had `to`: a reference, or NULL */
+    bool late;         /* the disk has refused it before */
+    bool unsure;       /* nor could it be read whether it was done */
+    bool undone;       /* but for `loser`, which is to be there again */
+    int *outcome;      /* for whom waits for it, with lock; or NULL */
 };
 
 /* ---- the queue (with lock) ---- */
@@ -52,7 +51,6 @@ static void behind_free(struct behind *b)
         return;
     free(b->from);
     free(b->to);
-    free(b->loser_name);
     free(b);
 }
 
@@ -100,6 +98,8 @@ static void behind_end(struct jobs *jobs, struct behind *b)
     jobs->behind_len--;
     b->job->renames_behind -= b->to != NULL;
     job_put(b->job);
+    if (b->loser)
+        job_put(b->loser);
     behind_free(b);
 }
 
@@ -141,11 +141,16 @@ static bool is_taken_away(const struct jobs *jobs, const char *name)
     return false;
 }
 
+static const char *disk_name(const struct job *job)
+{
+    return job->name_on_disk ? job->name_on_disk : job->name;
+}
+
 /* Another job has it, or may, or will when it is there again. */
 static bool is_among(const struct behind *b, const struct job *job, const char *name)
 {
     for (; b; b = b->next) {
-        if (b->undone && b->loser && strcmp(b->loser_name, name) == 0)
+        if (b->undone && b->loser && strcmp(disk_name(b->loser), name) == 0)
             return true;
         if (b->job == job || b->job->gone)
             continue;
@@ -170,18 +175,13 @@ static bool is_anothers(struct jobs *jobs, const struct job *job, const char *na
            (other && other != job && other->accepted && !other->name_on_disk);
 }
 
-static const char *disk_name(const struct job *job)
-{
-    return job->name_on_disk ? job->name_on_disk : job->name;
-}
-
 /* To be removed, or whoever lost its name to a later rename. */
 static bool is_gone_among(const struct behind *in, const struct behind *b)
 {
     for (; in; in = in->next) {
         if (in->to && (!in->loser || in->named < b->named))
             continue;
-        if (strcmp(in->to ? in->loser_name : disk_name(in->job), b->to) == 0)
+        if (strcmp(disk_name(in->to ? in->loser : in->job), b->to) == 0)
             return true;
     }
     return false;
@@ -313,11 +313,13 @@ static void forget_losers(struct jobs *jobs, struct behind *b)
     struct behind *with = b;
 
     while (with) {
-        uint64_t loser = with->loser;
-        with->loser = 0;
+        struct job *loser = with->loser;
+        with->loser = NULL;
         if (loser)
-            forget_on_disk(jobs, loser);
+            forget_on_disk(jobs, loser->id);
         pthread_mutex_lock(&jobs->lock);
+        if (loser)
+            job_put(loser);
         with = earlier_with_loser(jobs, b);
         pthread_mutex_unlock(&jobs->lock);
     }
@@ -384,10 +386,10 @@ static void undo_earlier(struct jobs *jobs, const struct behind *b)
 /* False: not yet. */
 static bool bring_loser_back(struct jobs *jobs, const struct behind *b)
 {
-    int ret = bring_back(jobs, b->loser);
+    int ret = bring_back(jobs, b->loser->id);
 
     if (ret == -EEXIST)
-        note_debris(jobs, b->loser);
+        note_debris(jobs, b->loser->id);
     return ret == 0 || ret == -EEXIST || ret == -ENOENT;
 }
 
@@ -405,7 +407,7 @@ static bool undo_rename(struct jobs *jobs, struct behind *b, int error)
         return false;
     b->undone = !moved_on;
     if (b->loser && moved_on)
-        note_debris(jobs, b->loser);
+        note_debris(jobs, b->loser->id);
     else if (b->loser && !bring_loser_back(jobs, b))
         return false;
     say_refused(jobs, b, error,
@@ -633,8 +635,6 @@ static void change_open(struct behind *open, struct behind *b)
 
     open->to = b->to;
     b->to = on_the_way;
-    open->loser_name = b->loser_name;
-    b->loser_name = NULL;
     open->named = b->named;
     open->loser = b->loser;
     open->outcome = b->outcome;
@@ -642,22 +642,22 @@ static void change_open(struct behind *open, struct behind *b)
 }
 
 /* With lock: of an accepted job; its number is in m->b. `loser`: who had the name and has a record, or NULL. */
-static int put_rename(struct jobs *jobs, struct job *job, struct renaming *m,
-                      const struct job *loser)
+static int put_rename(struct jobs *jobs, struct job *job, struct renaming *m, struct job *loser)
 {
     struct behind *b = m->b, *open = open_rename(jobs, job);
 
     b->from = strdup(job->name);
-    b->loser = loser ? loser->id : 0;
-    b->loser_name = loser ? strdup(disk_name(loser)) : NULL;
     char *disk = strdup(disk_name(job));
-    if (!b->from || !disk || (loser && !b->loser_name)) {
+    if (!b->from || !disk) {
         free(disk);
         return -ENOMEM;
     }
     free(job->name_on_disk);
     job->name_on_disk = disk;
     job->named = b->named;
+    b->loser = loser;
+    if (loser)
+        job_get(loser);
     if (open)
         change_open(open, b);
     else
