@@ -711,7 +711,7 @@ int jobs_rename_at_once(struct jobs *jobs, uint64_t id, const char *name)
 
 /* ---- by who waits for the disk ---- */
 
-void jobs_make_way(struct jobs *jobs, const char *name, const char *new_name)
+void behind_make_way(struct jobs *jobs, const char *name, const char *new_name)
 {
     bool more = true;
 
@@ -722,6 +722,12 @@ void jobs_make_way(struct jobs *jobs, const char *name, const char *new_name)
         pthread_mutex_unlock(&jobs->lock);
         more = more && do_next_and_let_go(jobs);
     }
+}
+
+void jobs_make_way(struct jobs *jobs, const char *name, const char *new_name)
+{
+    behind_make_way(jobs, name, new_name);
+    tell_all(jobs);
 }
 
 static int wait_for_outcome(struct jobs *jobs, const int *outcome)

@@ -276,6 +276,8 @@ int bring_back(struct jobs *jobs, uint64_t id);
 int behind_settle_name(struct jobs *jobs, const struct job *job, const char *name);
 /* With lock: on disk another job that is there for users has this name yet, though not in the table. */
 bool behind_has_name(const struct jobs *jobs, const struct job *job, const char *name);
+/* Without disk and lock: jobs_make_way, but for what there is to tell. */
+void behind_make_way(struct jobs *jobs, const char *name, const char *new_name);
 /* Without locks: all of it, and what the disk has refused. */
 void behind_retry(struct jobs *jobs);
 /* At the end. */

@@ -364,7 +364,7 @@ static int accept_under_its_name(struct jobs *jobs, struct job *job)
     pthread_mutex_lock(&jobs->lock);
     copy_name(name, job->name);
     pthread_mutex_unlock(&jobs->lock);
-    jobs_make_way(jobs, name, name);
+    behind_make_way(jobs, name, name);
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
     copy_name(name, job->name);
