@@ -1016,27 +1016,28 @@ static bool same_record(const struct job_record *a, const struct job_record *b)
     return len == job_record_encode(y, b) && memcmp(x, y, len) == 0;
 }
 
-/* With disk: puts `r` in place of `old`, durably. When the disk refuses the old one stays; when only the
- * sync failed the old one is put back, or else *changed says that the new one is what the disk has. */
-static int replace_record(struct jobs *jobs, const struct job_record *old,
-                          const struct job_record *r, bool *changed)
+int replace_record(struct jobs *jobs, const struct job_record *old, const struct job_record *r,
+                   enum record_is *is)
 {
     struct job_record now;
     int ret = store_record_put(jobs->store, r);
 
-    *changed = true;
+    *is = RECORD_NEW;
     if (ret == 0)
         return 0;
     if (store_record_put(jobs->store, old) == 0)
-        *changed = false;
-    else if (store_record_get(jobs->store, old->id, &now) == 0)
-        *changed = same_record(&now, r);
+        *is = RECORD_OLD;
+    else if (store_record_get(jobs->store, old->id, &now) < 0)
+        *is = RECORD_UNKNOWN;
+    else
+        *is = same_record(&now, r) ? RECORD_NEW : RECORD_OLD;
     return ret;
 }
 
 static int change_record(struct jobs *jobs, uint64_t id, const struct change *c, bool *changed)
 {
     struct job_record old, r;
+    enum record_is is;
     int ret = store_record_get(jobs->store, id, &old);
 
     *changed = false;
@@ -1047,7 +1048,9 @@ static int change_record(struct jobs *jobs, uint64_t id, const struct change *c,
     r.gid = changed_value(c->gid, r.gid);
     r.mode = changed_value(c->mode, r.mode);
     r.priority = (enum job_priority)changed_value(c->priority, r.priority);
-    return replace_record(jobs, &old, &r, changed);
+    ret = replace_record(jobs, &old, &r, &is);
+    *changed = is != RECORD_OLD;
+    return ret;
 }
 
 static void change_owner_and_mode(struct jobs *jobs, struct job *job, const struct change *c)
@@ -1203,23 +1206,6 @@ bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *nam
     return job_state_is_final((enum job_state)target->state);
 }
 
-int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const char *name, bool *changed)
-{
-    struct job_record old, r;
-    int ret = store_record_get(jobs->store, id, &old);
-
-    *changed = false;
-    if (ret < 0)
-        return ret;
-    *changed = old.named > named; /* what came later is there already */
-    if (*changed)
-        return 0;
-    r = old;
-    copy_name(r.name, name);
-    r.named = named;
-    return replace_record(jobs, &old, &r, changed);
-}
-
 int new_names_make(struct new_names *names, const char *name)
 {
     names->job = strdup(name);
@@ -1251,34 +1237,6 @@ uint64_t rename_entry(struct jobs *jobs, struct job *job, struct new_names *name
     return loser;
 }
 
-/* With disk: gives the name, on disk first where the job is there. */
-static int rename_plain(struct jobs *jobs, struct job *job, const char *name)
-{
-    struct new_names names = {0};
-    uint64_t named = job->named, loser;
-    bool accepted = job->accepted; /* changes under disk alone */
-    bool changed = !accepted;
-    int ret = new_names_make(&names, name);
-
-    if (ret == 0 && accepted)
-        ret = store_next_id(jobs->store, &named);
-    if (ret == 0 && accepted)
-        ret = rename_record(jobs, job->id, named, name, &changed);
-    if (!changed || !names.job || !names.writer)
-        goto out;
-    pthread_mutex_lock(&jobs->lock);
-    loser = job->gone ? 0 : rename_entry(jobs, job, &names);
-    job->named = named;
-    free(job->name_on_disk);
-    job->name_on_disk = NULL;
-    pthread_mutex_unlock(&jobs->lock);
-    if (loser)
-        forget_on_disk(jobs, loser);
-out:
-    new_names_fini(&names);
-    return ret;
-}
-
 /* From a temporary to a final name? */
 static bool move_submits(const struct job *job, const char *name)
 {
@@ -1303,38 +1261,4 @@ int check_new_name(const char *name)
     int ret = check_name(name);
 
     return ret == -EINVAL ? -EPERM : ret;
-}
-
-int jobs_rename(struct jobs *jobs, uint64_t id, const char *name)
-{
-    int ret = check_new_name(name);
-
-    if (ret < 0)
-        return ret;
-    pthread_mutex_lock(&jobs->disk);
-    behind_do_all(jobs);
-    pthread_mutex_lock(&jobs->lock);
-    struct job *job = live_job(jobs, id);
-    int kind = move_kind(jobs, job, name);
-    if (kind >= 0)
-        job_get(job);
-    if (kind > MOVE_NOTHING)
-        give_begin(jobs, job, name);
-    pthread_mutex_unlock(&jobs->lock);
-    if (kind == MOVE_PLAIN)
-        ret = behind_settle_name(jobs, job, name);
-    if (kind == MOVE_PLAIN && ret == 0)
-        ret = rename_plain(jobs, job, name);
-    if (kind == MOVE_SUBMITS)
-        ret = accept_renamed(jobs, job, name);
-    if (kind > MOVE_NOTHING)
-        give_end(jobs);
-    pthread_mutex_unlock(&jobs->disk);
-    if (kind < 0)
-        return kind;
-    pthread_mutex_lock(&jobs->lock);
-    job_put(job);
-    pthread_mutex_unlock(&jobs->lock);
-    tell_all(jobs);
-    return ret;
 }

@@ -108,8 +108,8 @@ int jobs_report(struct jobs *jobs, uint64_t id, char **json); /* done and failed
 int jobs_remove(struct jobs *jobs, uint64_t id);
 /* These two never wait for the disk: the table follows at once, and the disk when jobs_catch_up, jobs_tick or jobs_sync is called. What it refuses
  * then is taken back: the job is there again, under its old name (opt.said). A crash before that may have the same effect. -EINPROGRESS:
- * left to jobs_remove and jobs_rename: a rename that submits, one of a file that is being accepted, and more than tens of thousands
- * that the disk has not seen. */
+ * left to jobs_remove and jobs_rename: a rename that submits, one of a file that is being accepted, and more than tens of thousands, or a few
+ * renames of one job, that the disk has not seen. */
 int jobs_remove_at_once(struct jobs *jobs, uint64_t id);
 int jobs_rename_at_once(struct jobs *jobs, uint64_t id, const char *name);
 /* Does on disk what is behind, and removes what is left there of what has gone. */
@@ -122,8 +122,11 @@ int jobs_sync(struct jobs *jobs);
  * then, and its error and that of the new name say why. -EBUSY: it is being written and was not judged since; -EAGAIN: it was
  * closed without being judged (its writer was killed, or memory was short), which upload_open_to_judge
  * and upload_judge make up for. A target that has ended is replaced; one that has not: -EBUSY. -EPERM
- * for a reserved name. */
+ * for a reserved name. -EIO: the disk refuses the job's earlier renames. */
 int jobs_rename(struct jobs *jobs, uint64_t id, const char *name);
+/* Before jobs_rename: has the disk do what that would have to wait for, so that it is short. What the disk refuses may be there again then: so
+ * whether the caller may take a name is to be asked afterwards. */
+void jobs_make_way(struct jobs *jobs, const char *name, const char *new_name);
 int jobs_set_priority(struct jobs *jobs, uint64_t id, enum job_priority priority);
 int jobs_set_owner(struct jobs *jobs, uint64_t id, uid_t uid, gid_t gid); /* (uid_t)-1: as it is */
 int jobs_set_mode(struct jobs *jobs, uint64_t id, mode_t mode);

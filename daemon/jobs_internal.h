@@ -73,6 +73,7 @@ struct job {
     uint8_t state, told, priority; /* told: the state that opt.changed last heard of */
     uint8_t opening;               /* enum opening */
     int8_t params_percent;         /* as in struct job_info */
+    uint8_t renames_behind;        /* that the disk has not done (jobs_behind.c) */
     bool waits_for_params;
     bool in_table, to_tell;
     bool counted; /* as a file that is no job (quota.c) */
@@ -200,7 +201,7 @@ struct jobs {
     struct jobs_totals totals;
     struct behind *behind, *behind_last; /* jobs_behind.c: what the disk is still to be told of, in order */
     struct behind *late;                 /* and what it refused */
-    uint32_t behind_len;
+    uint32_t behind_len;                 /* of both */
     int behind_error; /* for the next jobs_sync */
     struct saying *sayings;
 };
@@ -269,20 +270,23 @@ void note_debris(struct jobs *jobs, uint64_t id);
 void forget_debris(struct jobs *jobs);
 /* With disk: is the job's record still there? */
 bool has_record(struct jobs *jobs, uint64_t id);
-/* With disk: gives the record this name, unless it has a later one. *changed: it has it, durably where 0 is returned. */
-int rename_record(struct jobs *jobs, uint64_t id, uint64_t named, const char *name, bool *changed);
+enum record_is { RECORD_OLD, RECORD_NEW, RECORD_UNKNOWN };
+/* With disk, without lock: puts `r` in place of `old`, durably where 0 is returned. When the disk refuses the old one stays; when only the sync
+ * failed the old one is put back, or else *is says what the disk has. RECORD_UNKNOWN: it can be neither written nor read. */
+int replace_record(struct jobs *jobs, const struct job_record *old, const struct job_record *r,
+                   enum record_is *is);
 /* With disk: a job that has left the table is there again, as its record has it. -EEXIST: its name is another's, here or there; -EBUSY: an engine
  * has a partition of it yet; -ENOENT: it has no record. */
 int bring_back(struct jobs *jobs, uint64_t id);
 
 /* ---- jobs_behind.c: with disk, without lock ---- */
-/* All that waits for the disk. */
-void behind_do_all(struct jobs *jobs);
 /* Before a record gets this name, while it is being given: no other job has it there any more. -EIO: one has, and the disk does not let
  * it go. */
 int behind_settle_name(struct jobs *jobs, const struct job *job, const char *name);
 /* With lock: on disk another job that is there for users has this name yet, though not in the table. */
 bool behind_has_name(const struct jobs *jobs, const struct job *job, const char *name);
+/* Without disk and lock: jobs_make_way, but for what there is to tell. */
+void behind_make_way(struct jobs *jobs, const char *name, const char *new_name);
 /* Without locks: all of it, and what the disk has refused. */
 void behind_retry(struct jobs *jobs);
 /* At the end. */

@@ -364,6 +364,10 @@ static int accept_under_its_name(struct jobs *jobs, struct job *job)
     char name[JOB_NAME_MAX + 1];
     int ret = 0;
 
+    pthread_mutex_lock(&jobs->lock);
+    copy_name(name, job->name);
+    pthread_mutex_unlock(&jobs->lock);
+    behind_make_way(jobs, name, name);
     pthread_mutex_lock(&jobs->disk);
     pthread_mutex_lock(&jobs->lock);
     copy_name(name, job->name);

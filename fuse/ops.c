@@ -636,19 +636,28 @@ static int rename_job(fuse_req_t req, const char *name, const char *new_name, un
     return ret;
 }
 
+static int may_rename(fuse_req_t req, const char *name, const char *new_name)
+{
+    int ret = may_take_name(req, name);
+
+    return ret == 0 ? may_take_name(req, new_name) : ret;
+}
+
 static void serve_rename(const struct slow *s)
 {
-    reply(s->req, rename_job(s->req, s->name, s->new_name, s->flags, jobs_rename));
+    jobs_make_way(s->fs->jobs, s->name, s->new_name);
+    int ret = may_rename(s->req, s->name, s->new_name); /* the disk may have refused to give a name away */
+    if (ret == 0)
+        ret = rename_job(s->req, s->name, s->new_name, s->flags, jobs_rename);
+    reply(s->req, ret);
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                       const char *new_name, unsigned flags)
 {
     struct fs *fs = fs_of(req);
-    int ret = parent == TREE_INO_JOBS && new_parent == TREE_INO_JOBS ? may_take_name(req, name) : -EPERM;
+    int ret = parent == TREE_INO_JOBS && new_parent == TREE_INO_JOBS ? may_rename(req, name, new_name) : -EPERM;
 
-    if (ret == 0)
-        ret = may_take_name(req, new_name);
     if (ret == 0)
         ret = rename_job(req, name, new_name, flags, jobs_rename_at_once);
     if (ret != -EINPROGRESS) {

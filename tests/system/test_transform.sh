@@ -57,7 +57,7 @@ plain=$(prove)
 expect "transformed points are made" "$build/tests/system/make_transformed" 2KiB "$work/params"
 same "as many as there should be" "$(stat -c %s "$transformed")" 660481760
 cp "$transformed" "$work/kept"
-like "inspect knows it" "$("$ctl" inspect "$transformed")" 'transformed Groth16 parameters.*sector_size +2KiB .*checks +ok'
+like "inspect knows it" "$("$ctl" inspect "$transformed")" 'transformed Groth16 parameters.*sector_size +2KiB.*checks +ok'
 same "the same proof, to the byte" "$(prove)" "$plain"
 
 # Where the file is damaged: from the parameters then.

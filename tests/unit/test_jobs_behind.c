@@ -4,6 +4,9 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -388,7 +391,8 @@ START_TEST(rename_at_once__from_a_name_that_is_being_given)
     struct store_os os = *store_os;
     meanwhile.id = js_submit(js, "old", "2KiB-sealed");
     js_prove_all(js);
-    uint64_t id = js_submit(js, "new", "2KiB-sparse");
+    ck_assert_int_eq(js_copy(js, ".new", "2KiB-sparse", SIZE_MAX), 0);
+    uint64_t id = id_of(".new");
 
     os.renameat = rename_meanwhile;
     store_os = &os;
@@ -396,6 +400,120 @@ START_TEST(rename_at_once__from_a_name_that_is_being_given)
     store_os = meanwhile.under;
     ck_assert_int_eq(meanwhile.ret, -EINPROGRESS);
     ck_assert_uint_eq(id_of("old"), id);
+}
+END_TEST
+
+/* However often: the disk is asked for what it is called in the end. */
+START_TEST(rename_at_once__to_and_fro_is_one_on_disk)
+{
+    uint64_t id = js_submit(js, "a", "2KiB-sealed"), other = js_submit(js, "c", "2KiB-sparse");
+
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, i % 2 ? "a" : "b"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, other, "d"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, "e"), 0);
+    size_t calls = recorder_calls();
+    ck_assert_int_eq(jobs_sync(js->jobs), 0);
+    ck_assert_uint_le(recorder_calls() - calls, 60);
+    ck_assert_uint_eq(id_of("e"), id);
+    job_store_reopen(js);
+    ck_assert_uint_eq(id_of("e"), id);
+    ck_assert_uint_eq(id_of("d"), other);
+}
+END_TEST
+
+/* The disk must see who loses a name on the way. */
+START_TEST(rename_at_once__over_another_and_on)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed");
+
+    js_prove_all(js);
+    uint64_t b = js_submit(js, "b", "2KiB-sparse");
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "c"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "a"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "d"), 0);
+    disk_refuses(EIO);
+    jobs_catch_up(js->jobs);
+    disk_is_good();
+    jobs_tick(js->jobs);
+    ck_assert_uint_eq(id_of("a"), a); /* all of it is undone */
+    ck_assert_uint_eq(id_of("b"), b);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "a"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "d"), 0);
+    job_store_reopen(js);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+    ck_assert_uint_eq(id_of("d"), b);
+}
+END_TEST
+
+/* One after another, in which each gets a name that the next one had: the disk must see them all, so few of a job may wait. */
+START_TEST(rename_at_once__rings_wait_for_the_disk)
+{
+    uint64_t id[3] = {js_submit(js, "a", "2KiB-sealed"), js_submit(js, "b", "2KiB-sparse"),
+                      js_submit(js, "c", "2KiB-v1")};
+    static const char *const ring[] = {"a", "b", "c", "d"};
+    unsigned empty = 3, done = 0;
+    int ret = 0;
+
+    for (; ret == 0 && done < 100; done++) { /* whoever is next to the empty place goes there */
+        unsigned next = (empty + 1) % 4;
+        ret = jobs_rename_at_once(js->jobs, id_of(ring[next]), ring[empty]);
+        empty = next;
+    }
+    ck_assert_int_eq(ret, -EINPROGRESS);
+    ck_assert_uint_le(done, 3 * 8);
+    empty = (empty + 3) % 4; /* that one did not move */
+    uint64_t last = id_of(ring[(empty + 1) % 4]);
+    jobs_make_way(js->jobs, ring[(empty + 1) % 4], ring[empty]);
+    ck_assert_int_eq(jobs_rename(js->jobs, last, ring[empty]), 0);
+    ck_assert_uint_eq(id_of(ring[empty]), last);
+    job_store_reopen(js);
+    ck_assert_uint_eq(id_of(ring[empty]), last);
+    for (int i = 0; i < 3; i++) {
+        struct job_info info;
+        ck_assert_int_eq(jobs_get(js->jobs, id[i], &info), 0);
+    }
+}
+END_TEST
+
+/* Nor may more of them wait when the disk refuses: whoever renames on hears of that. */
+START_TEST(rename_at_once__refused_again_and_again)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed");
+    int ret = 0;
+
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, a, "b"), 0);
+    struct upload *u = js_open(js, "a");
+    disk_refuses(EIO);
+    jobs_catch_up(js->jobs);
+    for (int i = 0; i < 20 && ret == 0; i++) {
+        ret = jobs_rename_at_once(js->jobs, a, i % 2 ? "b" : "d");
+        jobs_catch_up(js->jobs);
+    }
+    ck_assert_int_eq(ret, -EINPROGRESS);
+    jobs_make_way(js->jobs, "d", "e");
+    ck_assert_int_eq(jobs_rename(js->jobs, a, "e"), -EIO);
+    disk_is_good();
+    jobs_tick(js->jobs);
+    ck_assert_int_eq(jobs_rename(js->jobs, a, "e"), 0);
+    upload_close(u, true);
+    job_store_reopen(js);
+    ck_assert_uint_eq(id_of("e"), a);
+}
+END_TEST
+
+/* Whoever has it once more is there before anybody else's right to the name is looked at. */
+START_TEST(make_way__the_disk_refuses_to_give_the_name_away)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed");
+
+    js_prove_all(js);
+    ck_assert_int_eq(js_copy(js, ".t", "2KiB-sparse", SIZE_MAX), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, a, "b"), 0);
+    disk_refuses(EIO);
+    jobs_make_way(js->jobs, ".t", "a");
+    disk_is_good();
+    ck_assert_uint_eq(id_of("a"), a);
 }
 END_TEST
 
@@ -418,6 +536,159 @@ START_TEST(rename_at_once__of_what_a_writer_takes_back)
 }
 END_TEST
 
+/* ---- others who want the disk ---- */
+
+#define MANY 100
+
+static struct {
+    struct store_os os;
+    const struct store_os *under;
+    atomic_uint removed;
+} slow;
+
+static int slow_unlink(int dir, const char *name, int flags)
+{
+    if (strcmp(name, "job") == 0)
+        atomic_fetch_add(&slow.removed, 1);
+    usleep(2000);
+    return slow.under->unlinkat(dir, name, flags);
+}
+
+static void *want_the_disk(void *at)
+{
+    while (atomic_load(&slow.removed) < 5)
+        usleep(100);
+    jobs_set_mode(js->jobs, id_of("kept"), 0600);
+    *(unsigned *)at = atomic_load(&slow.removed);
+    return NULL;
+}
+
+/* _i: by a sync of the directory, or as it comes. */
+START_TEST(catch_up__others_get_the_disk_in_between)
+{
+    pthread_t other;
+    unsigned at = 0;
+
+    js_submit(js, "kept", "2KiB-sealed");
+    for (int i = 0; i < MANY; i++) {
+        uint64_t id = js_submit(js, "a", "2KiB-sealed");
+        ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
+    }
+    slow.under = store_os;
+    slow.os = *store_os;
+    slow.os.unlinkat = slow_unlink;
+    store_os = &slow.os;
+    ck_assert_int_eq(pthread_create(&other, NULL, want_the_disk, &at), 0);
+    if (_i)
+        jobs_sync(js->jobs);
+    else
+        jobs_catch_up(js->jobs);
+    pthread_join(other, NULL);
+    store_os = slow.under;
+    ck_assert_msg(at < MANY * 2 / 3, "after %u of %d", at, MANY);
+}
+END_TEST
+
+/* ---- several errors at once ---- */
+
+static struct {
+    struct store_os os;
+    const struct store_os *under;
+    int syncs_until, opens_until; /* so many of them work; < 0: all */
+} broken;
+
+static int broken_sync(int fd)
+{
+    if (broken.syncs_until > 0)
+        broken.syncs_until--;
+    else if (broken.syncs_until == 0) {
+        broken.opens_until = 0;
+        errno = EIO;
+        return -1;
+    }
+    return broken.under->fsync(fd);
+}
+
+static int broken_open(int dir, const char *name, int flags, mode_t mode)
+{
+    if (broken.opens_until != 0)
+        return broken.under->openat(dir, name, flags, mode);
+    errno = EIO;
+    return -1;
+}
+
+/* Nothing can be written, synced or opened any more after so many syncs. */
+static void disk_breaks(int syncs)
+{
+    broken.under = store_os;
+    broken.os = *store_os;
+    broken.os.fsync = broken_sync;
+    broken.os.openat = broken_open;
+    broken.syncs_until = syncs;
+    broken.opens_until = -1;
+    store_os = &broken.os;
+}
+
+static void disk_is_mended(void)
+{
+    store_os = broken.under;
+}
+
+/* Whoever lost its name is there again as soon as it can be read. */
+START_TEST(rename_at_once__refused_and_the_loser_cannot_be_read)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed");
+
+    js_prove_all(js);
+    uint64_t b = js_submit(js, "b", "2KiB-sparse");
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, b, "a"), 0);
+    disk_breaks(0);
+    broken.opens_until = 2; /* the record of b, but not that of a */
+    jobs_catch_up(js->jobs);
+    disk_is_mended();
+    jobs_tick(js->jobs);
+    if (id_of("a") != b) {
+        ck_assert_uint_eq(id_of("a"), a);
+        ck_assert_uint_eq(id_of("b"), b);
+    }
+    job_store_reopen(js);
+    ck_assert_int_eq(js_state(js, "a") == JOB_STATES, 0);
+}
+END_TEST
+
+/* Nobody knows which of both names the disk has, so neither is another's until somebody does. */
+START_TEST(rename__the_disk_does_not_say_whether)
+{
+    uint64_t a = js_submit(js, "a", "2KiB-sealed");
+
+    js_prove_all(js);
+    for (int syncs = 0; syncs < 6; syncs++) {
+        const char *from = syncs % 2 ? "b" : "a", *to = syncs % 2 ? "a" : "b";
+        disk_breaks(syncs);
+        int ret = jobs_rename(js->jobs, a, to);
+        disk_is_mended();
+        ck_assert_int_eq(js_state(js, from) == JOB_STATES, js_state(js, to) != JOB_STATES);
+        int copied =
+            js_copy(js, js_state(js, from) == JOB_STATES ? from : to, "2KiB-sparse", SIZE_MAX);
+        ck_assert_msg(ret == 0 || ret == -EIO, "%d", ret);
+        ck_assert_msg(copied == 0 || copied == -EIO, "%d", copied);
+        const struct store_os *recorder = store_os;
+        store_os = &store_os_real;
+        struct job_store *copy = job_store_copy(js);
+        struct job_info info;
+        ck_assert_msg(jobs_get(copy->jobs, a, &info) == 0, "lost where %d syncs work", syncs);
+        job_store_destroy(copy);
+        store_os = recorder;
+        jobs_tick(js->jobs);
+        const char *other = id_of("a") == a ? "b" : "a";
+        if (js_state(js, other) != JOB_STATES)
+            ck_assert_int_eq(jobs_remove(js->jobs, id_of(other)), 0);
+        if (id_of(other[0] == 'a' ? "b" : "a") == a && strcmp(other, to) == 0)
+            ck_assert_int_eq(jobs_rename(js->jobs, a, to), 0);
+    }
+}
+END_TEST
+
 /* ---- at random ---- */
 
 #define NAMES 4
@@ -435,8 +706,10 @@ static size_t list(struct job_store *of, struct job_info info[NAMES])
     return n;
 }
 
-/* Every job of the table is on disk, whatever its name there; `same`: by its name, and no other. */
-static void disk_has_all(unsigned seed, unsigned step, bool same)
+enum likeness { WHATEVER_NAMES, NO_OTHERS, SAME_NAMES };
+
+/* Every job of the table is on disk: whatever is there besides, no other, no other and by its name. */
+static void disk_has_all(unsigned seed, unsigned step, enum likeness like)
 {
     const struct store_os *recorder = store_os;
     struct job_info here[NAMES], there[NAMES];
@@ -447,11 +720,11 @@ static void disk_has_all(unsigned seed, unsigned step, bool same)
     size_t m = list(copy, there);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < m; k++)
-            found +=
-                here[i].id == there[k].id && (!same || strcmp(here[i].name, there[k].name) == 0);
+            found += here[i].id == there[k].id &&
+                     (like < SAME_NAMES || strcmp(here[i].name, there[k].name) == 0);
     job_store_destroy(copy);
     store_os = recorder;
-    ck_assert_msg(found == n && (!same || n == m),
+    ck_assert_msg(found == n && (like == WHATEVER_NAMES || n == m),
                   "seed %u step %u: %zu jobs, %zu of them among %zu on disk", seed, step, n, found,
                   m);
 }
@@ -462,32 +735,53 @@ static struct {
     const struct store_os *under;
     struct store_os os;
     unsigned dice, first, step;
+    bool unreadable;
 } watch;
 
-static bool refused_now(void)
+/* One in so many. */
+static bool refused_now(int in)
 {
     errno = EIO;
-    return rand_r(&watch.dice) % 3 == 0;
+    return rand_r(&watch.dice) % in == 0;
 }
 
 static int watched_rename(int from_dir, const char *from, int to_dir, const char *to)
 {
-    int ret = refused_now() ? -1 : watch.under->renameat(from_dir, from, to_dir, to);
+    int ret = refused_now(3) ? -1 : watch.under->renameat(from_dir, from, to_dir, to);
 
     if (ret == 0)
-        disk_has_all(watch.first, watch.step, false);
+        disk_has_all(watch.first, watch.step, WHATEVER_NAMES);
     return ret;
 }
 
 static int watched_unlink(int dir, const char *name, int flags)
 {
-    int ret = refused_now() ? -1 : watch.under->unlinkat(dir, name, flags);
+    int ret = refused_now(3) ? -1 : watch.under->unlinkat(dir, name, flags);
     int error = errno;
 
     if (ret == 0)
-        disk_has_all(watch.first, watch.step, false);
+        disk_has_all(watch.first, watch.step, WHATEVER_NAMES);
     errno = error;
     return ret;
+}
+
+static int watched_sync(int fd)
+{
+    return refused_now(6) ? -1 : watch.under->fsync(fd);
+}
+
+/* A record can be read, or neither it nor its spare copy. */
+static int watched_open(int dir, const char *name, int flags, mode_t mode)
+{
+    bool read = (flags & O_ACCMODE) == O_RDONLY;
+
+    if (read && strcmp(name, "job") == 0)
+        watch.unreadable = refused_now(6);
+    if (read && watch.unreadable && (strcmp(name, "job") == 0 || strcmp(name, "spare") == 0)) {
+        errno = EIO;
+        return -1;
+    }
+    return watch.under->openat(dir, name, flags, mode);
 }
 
 static void watch_begin(unsigned first, unsigned step)
@@ -496,6 +790,8 @@ static void watch_begin(unsigned first, unsigned step)
     watch.os = *store_os;
     watch.os.renameat = watched_rename;
     watch.os.unlinkat = watched_unlink;
+    watch.os.fsync = watched_sync;
+    watch.os.openat = watched_open;
     watch.first = first;
     watch.step = step;
     watch.dice = first + step;
@@ -572,13 +868,13 @@ START_TEST(at_random__none_is_lost_and_none_is_there_twice)
 
     for (unsigned step = 0; step < STEPS; step++) {
         any_step(&seed);
-        disk_has_all(first, step, false);
+        disk_has_all(first, step, WHATEVER_NAMES);
     }
     disk_is_good();
     jobs_tick(js->jobs);
     jobs_tick(js->jobs);
     jobs_sync(js->jobs);
-    disk_has_all(first, STEPS, true);
+    disk_has_all(first, STEPS, SAME_NAMES);
 }
 END_TEST
 
@@ -589,9 +885,13 @@ START_TEST(at_random__a_kill_at_any_moment)
     struct job_info info;
 
     for (unsigned step = 0; step < STEPS / 4; step++) {
-        for (int i = 0; i < NAMES - 1; i++)
+        for (int i = 0; i < NAMES - 1; i++) {
             if (js_state(js, names[i]) == JOB_STATES)
                 js_copy(js, names[i], "2KiB-sealed", SIZE_MAX);
+            if (js_state(js, names[i]) == JOB_REJECTED) /* the disk has not given the name away */
+                jobs_remove(js->jobs, id_of(names[i]));
+            disk_has_all(first, step, WHATEVER_NAMES);
+        }
         js_prove_all(js);
         for (unsigned i = 2 + (unsigned)rand_r(&seed) % 6; i > 0; i--)
             if (rand_r(&seed) % 8 || !any_job(&seed, &info))
@@ -603,6 +903,12 @@ START_TEST(at_random__a_kill_at_any_moment)
         if (rand_r(&seed) % 2)
             jobs_tick(js->jobs);
         watch_end();
+        if (rand_r(&seed) % 2)
+            continue;
+        jobs_tick(js->jobs);
+        jobs_tick(js->jobs);
+        disk_has_all(first, step,
+                     NO_OTHERS); /* jobs that refused steps left in a ring keep names on the way */
     }
 }
 END_TEST
@@ -643,6 +949,14 @@ int main(void)
     tcase_add_test(tc, rename_at_once__refused_in_a_ring);
     tcase_add_test(tc, rename_at_once__from_a_name_that_is_being_given);
     tcase_add_test(tc, rename_at_once__of_what_a_writer_takes_back);
+    tcase_add_test(tc, rename_at_once__to_and_fro_is_one_on_disk);
+    tcase_add_test(tc, rename_at_once__over_another_and_on);
+    tcase_add_test(tc, rename_at_once__rings_wait_for_the_disk);
+    tcase_add_test(tc, rename_at_once__refused_again_and_again);
+    tcase_add_test(tc, make_way__the_disk_refuses_to_give_the_name_away);
+    tcase_add_loop_test(tc, catch_up__others_get_the_disk_in_between, 0, 2);
+    tcase_add_test(tc, rename_at_once__refused_and_the_loser_cannot_be_read);
+    tcase_add_test(tc, rename__the_disk_does_not_say_whether);
     tcase_add_loop_test(tc, at_random__none_is_lost_and_none_is_there_twice, 0,
                         getenv("PROOFD_QUICK") ? 5 : 60);
     tcase_add_loop_test(tc, at_random__a_kill_at_any_moment, 0, getenv("PROOFD_QUICK") ? 4 : 16);
