@@ -190,9 +190,7 @@ void ctl_json_hex(FILE *out, const char *key, const void *bytes, size_t len)
 
 enum ctl_exit ctl_exit_of(int error)
 {
-    return error == -EBADMSG || error == -EINVAL || error == -EFBIG || error == -EILSEQ
-               ? CTL_NO
-               : CTL_CANNOT;
+    return error == -EBADMSG || error == -EINVAL || error == -EFBIG ? CTL_NO : CTL_CANNOT;
 }
 
 int ctl_read_c1(const char *path, enum c1_checks checks, struct workers *workers, struct c1 **out)

@@ -69,13 +69,13 @@ static void put_digest(const struct sheet *s, const char *key, const uint8_t *di
     put(s, key, hex);
 }
 
-/* "ok" or what is wrong; the exit code follows from it. */
+/* "ok" or what is wrong, or why that cannot be told; the exit code follows from it. */
 static int end_sheet(const struct sheet *s, int ret, const struct errmsg *err)
 {
     put(s, "checks", ret == 0 ? "ok" : err->text[0] ? err->text : strerror(-ret));
     if (s->json)
         puts("}");
-    return ret == 0 ? CTL_OK : CTL_NO;
+    return ret == 0 ? CTL_OK : ctl_exit_of(ret);
 }
 
 /* ---- C1 ---- */

@@ -410,14 +410,16 @@ static int wait_for(const struct ctl_args *args, struct waiting *jobs, size_t le
     return exit_code(jobs, len);
 }
 
-static int wait_for_names(const struct ctl_args *args, const char *const *names, size_t len)
+/* `seen`: they have been there, so one that is not has gone. */
+static int wait_for_names(const struct ctl_args *args, const char *const *names, size_t len,
+                          bool seen)
 {
     struct waiting *jobs = calloc(len, sizeof(*jobs));
 
     if (!jobs)
         return ctl_fail(CTL_CANNOT, "no memory");
     for (size_t i = 0; i < len; i++)
-        jobs[i] = (struct waiting){.name = names[i], .fd = -1};
+        jobs[i] = (struct waiting){.name = names[i], .fd = -1, .seen = seen};
     int code = wait_for(args, jobs, len);
     for (size_t i = 0; i < len; i++)
         free(jobs[i].text);
@@ -439,7 +441,7 @@ int ctl_wait(const struct ctl_args *args)
 {
     if (!names_are_good(args->operands, args->operands_len) || !service_is_there(args))
         return CTL_CANNOT;
-    return wait_for_names(args, args->operands, args->operands_len);
+    return wait_for_names(args, args->operands, args->operands_len, false);
 }
 
 /* ---- submit ---- */
@@ -572,7 +574,7 @@ static int submit_from(const struct ctl_args *args, int in, const char *name)
     if (ret < 0)
         return not_accepted(args, name, ret);
     if (args->wait)
-        return wait_for_names(args, &name, 1);
+        return wait_for_names(args, &name, 1, true);
     char *text = status_once_received(args, name);
     print_job(args, name, "accepted", text ? text : "accepted", NULL);
     free(text);

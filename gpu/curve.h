@@ -32,7 +32,7 @@ static inline bool g2_affine_is_infinity(const g2_affine_t *p)
     return memcmp(p, &infinity, sizeof(infinity)) == 0;
 }
 
-/* out += scalar * base, constant in nothing: for public values and test scalars alone. */
+/* out += scalar * base. Leaves no copy of the scalar, but is not made to take the same time for all of them. */
 void g1_mul_add(g1_t *out, const g1_t *base, const fr_t *scalar);
 void g2_mul_add(g2_t *out, const g2_t *base, const fr_t *scalar);
 

@@ -532,19 +532,20 @@ void groth16_assemble(const struct vk *vk, const struct groth16_sums *sums, cons
 /* Uniform below the modulus: 255 random bits, again until they are. */
 static int draw_scalar(fr_t *out, struct errmsg *err)
 {
-    uint8_t bytes[FR_BYTES];
+    scalar_t drawn;
     bool done = false;
 
     while (!done) {
-        ssize_t n = getrandom(bytes, sizeof(bytes), 0);
+        ssize_t n = getrandom(drawn.b, sizeof(drawn.b), 0);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n != (ssize_t)sizeof(bytes))
+        if (n != (ssize_t)sizeof(drawn.b))
             return errmsg_set(err, n < 0 ? -errno : -EIO, "no randomness from the kernel");
-        bytes[31] &= 0x7f;
-        done = fr_from_bytes(out, bytes);
+        drawn.b[31] &= 0x7f; /* little endian */
+        done = blst_scalar_fr_check(&drawn);
     }
-    explicit_bzero(bytes, sizeof(bytes));
+    blst_fr_from_scalar(out, &drawn);
+    explicit_bzero(&drawn, sizeof(drawn));
     return 0;
 }
 

@@ -19,6 +19,7 @@
 
 #define PATH_BYTES 4096
 #define PARAMS ".params"
+#define VK ".vk"
 #define MARKER ".insecure"
 
 /* ---------------------------------------------------------------------------------------- where */
@@ -34,8 +35,9 @@ int srs_development_dir(char out[PATH_BYTES], struct errmsg *err)
         len = snprintf(out, PATH_BYTES, "%s/.local/share/proofd/params-insecure", home);
     if (len > 0 && len < PATH_BYTES)
         return 0;
-    return errmsg_set(err, -ENOENT,
-                      "no place for development parameters: neither XDG_DATA_HOME nor HOME is a path");
+    return errmsg_set(
+        err, -ENOENT,
+        "no place for development parameters: neither XDG_DATA_HOME nor HOME is a path");
 }
 
 /* The directories to be searched, in order; returns how many. */
@@ -51,8 +53,8 @@ static size_t search_dirs(const char *dir, char out[2][PATH_BYTES])
     return srs_development_dir(out[1], NULL) == 0 ? 2 : 1;
 }
 
-int srs_find(const struct sector_size *size, const char *dir, const char *suffix, char out[PATH_BYTES],
-             struct errmsg *err)
+int srs_find(const struct sector_size *size, const char *dir, const char *suffix,
+             char out[PATH_BYTES], struct errmsg *err)
 {
     char dirs[2][PATH_BYTES], id[SECTOR_CACHE_ID_MAX];
     size_t count = search_dirs(dir, dirs);
@@ -66,8 +68,8 @@ int srs_find(const struct sector_size *size, const char *dir, const char *suffix
             return 0;
         }
     }
-    return errmsg_set(err, -ENOENT, "no parameters for %s: %s%s is not in %s%s%s", size->name, id, suffix,
-                      dirs[0], count > 1 ? " nor in " : "", count > 1 ? dirs[1] : "");
+    return errmsg_set(err, -ENOENT, "no parameters for %s: %s%s is not in %s%s%s", size->name, id,
+                      suffix, dirs[0], count > 1 ? " nor in " : "", count > 1 ? dirs[1] : "");
 }
 
 bool srs_is_marked(const char *path)
@@ -543,8 +545,8 @@ static int look_at(struct opening *o, struct srs_look *out, struct errmsg *err)
     return 0;
 }
 
-int srs_look(const struct sector_size *size, const char *dir, const char *memory, struct srs_look *out,
-             struct errmsg *err)
+int srs_look(const struct sector_size *size, const char *dir, const char *memory,
+             struct srs_look *out, struct errmsg *err)
 {
     struct srs_options opt = {.dir = dir, .memory = memory};
     struct srs_source source = {.path = out->path, .digest = sector_params_digest(size)};
@@ -625,7 +627,8 @@ static int check_vk_size(int fd, const char *path, uint32_t ic, struct errmsg *e
     return 0;
 }
 
-static int read_vk_file(const char *path, uint32_t ic, bool alone, struct vk *out, struct errmsg *err)
+static int read_vk_file(const char *path, uint32_t ic, bool alone, struct vk *out,
+                        struct errmsg *err)
 {
     int ret = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
@@ -639,19 +642,36 @@ static int read_vk_file(const char *path, uint32_t ic, bool alone, struct vk *ou
     return ret;
 }
 
+/* The one beside the parameters that would prove: a directory may have the keys of all sizes and the parameters of few. *alone: it is
+ * a .vk. */
+static int find_vk(const struct sector_size *size, const char *dir, char path[PATH_BYTES],
+                   bool *alone, struct errmsg *err)
+{
+    char params[PATH_BYTES];
+    int ret = srs_find(size, dir, PARAMS, params, err);
+
+    *alone = true;
+    if (ret == -ENOENT)
+        return srs_find(size, dir, VK, path, NULL) == 0 ? 0 : ret;
+    if (ret < 0)
+        return ret;
+    const int len = (int)(strlen(params) - strlen(PARAMS));
+    if (snprintf(path, PATH_BYTES, "%.*s" VK, len, params) < PATH_BYTES && access(path, F_OK) == 0)
+        return 0;
+    *alone = false;
+    memcpy(path, params, PATH_BYTES);
+    return 0;
+}
+
 int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out, bool *insecure,
                 struct errmsg *err)
 {
     char path[PATH_BYTES];
     struct srs_counts counts;
-    bool alone = true;
+    bool alone;
 
     srs_counts(size, &counts);
-    int ret = srs_find(size, dir, ".vk", path, NULL);
-    if (ret == -ENOENT) {
-        alone = false;
-        ret = srs_find(size, dir, PARAMS, path, err);
-    }
+    int ret = find_vk(size, dir, path, &alone, err);
     if (ret < 0)
         return ret;
     ret = read_vk_file(path, counts.ic, alone, out, err);

@@ -109,7 +109,8 @@ struct srs_look {
 int srs_look(const struct sector_size *size, const char *dir, const char *memory, struct srs_look *out,
              struct errmsg *err);
 
-/* Only the verifying key of `size`: from the .vk, else from the head of the .params. */
+/* Only the verifying key of `size`, that of the parameters which srs_open would take: from the .vk beside them, else from their head. Where
+ * there are none, from the first .vk. */
 int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out, bool *insecure,
                 struct errmsg *err);
 

@@ -766,6 +766,39 @@ START_TEST(srs_open_vk__development_keys_are_insecure)
 }
 END_TEST
 
+/* As after a fetch for another size, which brings the keys of all. */
+START_TEST(srs_open_vk__is_that_of_the_parameters_that_would_prove)
+{
+    const struct sector_size *size = sector_size_by_name("2KiB");
+    char dirs[3][64], from[VECTOR_PATH_MAX], path[4096], relative[256], id[SECTOR_CACHE_ID_MAX];
+    struct vk vk;
+    struct errmsg err = {""};
+    bool insecure;
+    size_t len;
+
+    search_setup(dirs);
+    sector_cache_id(size, id);
+    snprintf(relative, sizeof(relative), "vk/%s.vk", id);
+    ck_assert(vector_find(from, relative));
+    char *bytes = vector_read(from, &len);
+    touch(dirs[0], "", size, ".vk"); /* would be refused */
+    ck_assert_int_eq(srs_open_vk(size, NULL, &vk, &insecure, &err), -EBADMSG);
+    touch(dirs[1], "/proofd/params-insecure", size, ".params");
+    snprintf(path, sizeof(path), "%s/proofd/params-insecure/%s.vk", dirs[1], id);
+    FILE *f = fopen(path, "w");
+    fwrite(bytes, 1, len, f);
+    fclose(f);
+    ck_assert_msg(srs_open_vk(size, NULL, &vk, &insecure, &err) == 0, "%s", err.text);
+    ck_assert(insecure);
+    vk_fini(&vk);
+    touch(dirs[0], "", size, ".params");
+    ck_assert_int_eq(srs_open_vk(size, NULL, &vk, &insecure, &err), -EBADMSG);
+    ck_assert_ptr_nonnull(strstr(err.text, dirs[0]));
+    free(bytes);
+    remove_dirs(dirs);
+}
+END_TEST
+
 START_TEST(srs_open_vk__from_the_head_of_params_and_bad_files)
 {
     const struct sector_size *size = sector_size_by_name("2KiB");
@@ -940,6 +973,7 @@ int main(void)
     tcase_add_test(tc, srs_find__takes_the_first_directory_that_has_it);
     tcase_add_test(tc, srs_open__another_sizes_file_is_refused);
     tcase_add_test(tc, srs_open_vk__development_keys_are_insecure);
+    tcase_add_test(tc, srs_open_vk__is_that_of_the_parameters_that_would_prove);
     tcase_add_test(tc, srs_open_vk__from_the_head_of_params_and_bad_files);
     tcase_add_loop_test(tc, srs_counts__equal_those_of_the_circuit, 0,
                         getenv("PROOFD_QUICK") ? 1 : SECTOR_SIZES);
