@@ -671,6 +671,7 @@ static int integer(struct c1_document *d, const struct slot *s, const struct jso
         x->sector_size = n->value;
         x->has_sector_size = true;
         return 0;
+    case WANT_MINER: /* its id alone */
     case WANT_MINER_ID:
         set_miner(d, n->value);
         return 0;

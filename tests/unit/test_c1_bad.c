@@ -494,6 +494,16 @@ START_TEST(c1_json__the_wrapper_contradicts)
     bad.len = 0;
     write_wrapper(&t, 1, 2048, "f3qqq", &bad); /* an address without actor id says nothing */
     ck_assert_int_eq(read_bytes(bad.bytes, bad.len, C1_CHECK_STRICT), 0);
+    for (int miner = 1001; miner <= 1002; miner++) { /* its id alone */
+        bad.len = 0;
+        write_wrapper(&t, 1, 2048, NULL, &bad);
+        bad.len--;
+        text_addf(&bad, ",\"Miner\":%d}", miner);
+        if (miner == 1001)
+            ck_assert_int_eq(read_bytes(bad.bytes, bad.len, C1_CHECK_STRICT), 0);
+        else
+            refused(bad.bytes, bad.len, -EBADMSG, "replica_id: found d6782e0a");
+    }
     free(bad.bytes), free(t.bytes);
 }
 END_TEST
