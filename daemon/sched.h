@@ -11,8 +11,9 @@
  * in all, then its job fails. A prover that made SCHED_WRONG_MAX such proofs is set aside until the service is started again; without
  * any prover left jobs wait, and status, events and log say so.
  *
- * When an engine cannot use the parameters of a size, no partition of that size is given out until their files change, or a
- * pause is over that grows from seconds to minutes. Jobs of that size wait; all others go on.
+ * When an engine cannot use the parameters of a size, or has no memory for it at present, it is given no partition of that size until the
+ * files change, or a pause is over that grows from seconds to minutes. Where that is so of every engine jobs of that size wait; all
+ * others go on. What no memory of an engine can ever hold is its partition's trouble, and fails the job after `strikes` tries.
  *
  * Except where said, functions belong to the thread that made the scheduler.
  */
@@ -97,9 +98,12 @@ struct engine_status {
     } in_flight[SCHED_IN_FLIGHT_MAX];
 };
 
-/* A size whose parameters cannot be used. */
+/* A size whose parameters an engine cannot use, or has no memory for; the first such engine. */
 struct sched_hold {
     const struct sector_size *size;
+    int node;
+    bool all; /* no engine that is there can, and its jobs wait */
+    enum job_lack lacks;
     int64_t retry_in_ms;
     char why[768];
 };

@@ -285,7 +285,7 @@ static void on_params_done(struct sched *s, struct engine *e, const struct link_
         log_info(log_i64("node", e->node), log_str("msg", what));
     engine_tell(s, e, what);
     if (d->code == 0 && !evict)
-        sched_end_hold(s, size);
+        engine_end_hold(e, size);
 }
 
 /* ---- what engines say ---- */
@@ -319,7 +319,7 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
     f->percent = m->percent;
     f->begun = true;
     if (f->stage != PARTITION_LOADING)
-        sched_end_hold(s, f->size);
+        engine_end_hold(e, f->size);
     jobs_partition_stage(s->opt.jobs, m->job, m->partition, f->stage, f->percent);
 }
 

@@ -28,6 +28,17 @@ struct in_flight {
     bool recalled; /* it should give it back, if it has not begun it */
 };
 
+/* A size whose parameters an engine could not use, or had no memory for. */
+struct hold {
+    bool on;   /* nothing of this size is given to it */
+    bool told; /* everybody knows, and wants to know its end */
+    enum job_lack lacks;
+    uint64_t stamp;
+    int64_t until, look_at;
+    uint32_t failures; /* of this stamp, in a row */
+    char why[768];
+};
+
 /* A prover whose proofs did not verify. */
 struct liar {
     int32_t gpu; /* its number, -1: it is none */
@@ -48,6 +59,7 @@ struct engine {
     size_t liars_len;
     uint64_t wrong; /* of all of them */
     struct pace pace;
+    struct hold holds[SCHED_SIZES];
     struct stage_times times;
     struct link_hello hello;
     struct link_status status;
@@ -66,16 +78,6 @@ struct strike {
     int32_t avoid_gpu;
 };
 
-/* A size whose parameters could not be used. */
-struct hold {
-    bool on;   /* nothing of this size is given out */
-    bool told; /* everybody knows, and wants to know its end */
-    uint64_t stamp;
-    int64_t until, look_at;
-    uint32_t failures; /* of this stamp, in a row */
-    char why[768];
-};
-
 /* A partition that should go elsewhere, and where there is no room at the moment. */
 struct parked {
     struct partition_work work;
@@ -92,7 +94,7 @@ struct sched {
 
     struct engine *engines;
     size_t engines_len;
-    struct hold holds[SCHED_SIZES];
+    enum job_lack lacks[SCHED_SIZES]; /* of all engines, as the job table knows it */
     struct strike *strikes;
     size_t strikes_len, strikes_room;
     struct parked *parked;
@@ -141,9 +143,9 @@ void sched_on_wrong(struct sched *s, struct engine *e, const struct link_wrong *
 void sched_on_written(void *ctx);
 void sched_take_written(struct sched *s);
 void sched_retry_unwritten(struct sched *s);
-/* Sizes whose parameters may be tried again; and one whose parameters are there. */
+/* Sizes that may be tried again; and one whose parameters an engine has. */
 void sched_check_holds(struct sched *s);
-void sched_end_hold(struct sched *s, const struct sector_size *size);
+void engine_end_hold(struct engine *e, const struct sector_size *size);
 bool engine_is_set_aside(struct engine *e, int32_t gpu);
 /* As far as it is known what provers it has. */
 bool engine_all_set_aside(struct engine *e);
@@ -152,6 +154,8 @@ void engine_say_set_aside(struct sched *s, struct engine *e, int32_t gpu);
 void sched_look_for_provers(struct sched *s);
 
 /* ---- sched_deal.c ---- */
+/* It can never prove this size, or not at present. */
+bool engine_refuses(const struct engine *e, const struct sector_size *size);
 void sched_give_out(struct sched *s);
 void sched_steal(struct sched *s);
 /* What it has not begun, it should give back. */

@@ -27,7 +27,8 @@ static struct {
     enum fate fate[PARTITIONS];
     uint32_t takes[PARTITIONS], returned, stages, write_refusals;
     bool cancelled;
-    bool held[2]; /* partitions of even numbers are of the first size, of odd ones of the second */
+    /* Partitions of even numbers are of the first size, of odd ones of the second. */
+    enum job_lack held[2];
     uint32_t holds;
     unsigned percent; /* the last */
     enum job_priority priority;
@@ -74,13 +75,13 @@ void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,
     pthread_mutex_unlock(&table.lock);
 }
 
-void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, bool held)
+void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, enum job_lack lacks)
 {
     (void)jobs;
     ck_assert_uint_lt((size_t)(size - sector_sizes), 2);
     pthread_mutex_lock(&table.lock);
-    table.holds += held;
-    table.held[size - sector_sizes] = held;
+    table.holds += lacks != JOB_LACKS_NOTHING;
+    table.held[size - sector_sizes] = lacks;
     pthread_mutex_unlock(&table.lock);
 }
 
@@ -287,6 +288,14 @@ static void on_params(const struct link_params *p)
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
 }
 
+/* Others have its memory, until a file says otherwise; or node 0's, for ever. */
+static bool is_busy(const char *mode)
+{
+    if (strcmp(mode, "busy-on-0") == 0)
+        return engine_node == 0;
+    return strcmp(mode, "busy") == 0 && access(marker_path, F_OK) != 0;
+}
+
 static void answer(const char *mode, const struct link_work *w)
 {
     struct link_message m = {.type = LINK_STAGE,
@@ -297,16 +306,18 @@ static void answer(const char *mode, const struct link_work *w)
     if (strncmp(mode, "no-params", 9) == 0)
         link_send(SUPERVISOR_ENGINE_FD, &m, -1);
     m.stage = (struct link_stage){w->job, w->partition, PARTITION_PROVING, 0};
-    if (!no_params)
+    if (!no_params && !is_busy(mode))
         link_send(SUPERVISOR_ENGINE_FD, &m, -1);
     memset(&m, 0, sizeof(m));
-    if (strcmp(mode, "fail") == 0 || strcmp(mode, "no-memory") == 0 || no_params) {
+    if (strcmp(mode, "fail") == 0 || strcmp(mode, "no-memory") == 0 || no_params || is_busy(mode)) {
         m.type = LINK_FAILED;
         m.failed = (struct link_failed){w->job, w->partition, -EILSEQ, "made to fail"};
         if (strcmp(mode, "no-memory") == 0)
             m.failed.code = -ENOMEM;
         if (no_params)
             m.failed.code = -ENOKEY;
+        if (is_busy(mode))
+            m.failed.code = -EBUSY;
     } else {
         m.type = LINK_DONE;
         m.done = (struct link_done){
@@ -744,6 +755,7 @@ START_TEST(sched__missing_parameters_are_waited_for)
     ck_assert_uint_eq(st.holds_len, 1);
     ck_assert_str_eq(st.holds[0].size->name, "2KiB");
     ck_assert_str_eq(st.holds[0].why, "made to fail");
+    ck_assert_int_eq(st.holds[0].lacks, JOB_LACKS_PARAMS);
     ck_assert_ptr_nonnull(
         strstr(events, "engine node=0 waits for parameters of 2KiB: made to fail\n"));
     ck_assert_uint_eq(count(FAILED), 0);
@@ -753,6 +765,68 @@ START_TEST(sched__missing_parameters_are_waited_for)
     sched_status(sched, &st);
     ck_assert_uint_eq(st.holds_len, 0);
     ck_assert_uint_eq(table.percent, 34);
+}
+END_TEST
+
+/* After they were tried five times. */
+static bool both_sizes_wait(void)
+{
+    static struct sched_status st;
+
+    sched_status(sched, &st);
+    return table.takes[0] + table.takes[1] >= 10 && st.holds_len == 2;
+}
+
+/* However often there was none: that is no partition's fault. */
+START_TEST(sched__memory_that_others_have_is_waited_for)
+{
+    static struct sched_status st;
+
+    begin("busy", 4, 0);
+    wait_until(both_sizes_wait);
+    sched_status(sched, &st);
+    ck_assert_uint_eq(count(FAILED), 0);
+    ck_assert_int_eq(st.holds[0].lacks, JOB_LACKS_MEMORY);
+    ck_assert(st.holds[0].all);
+    ck_assert_ptr_nonnull(
+        strstr(events, "engine node=0 waits for memory for 2KiB: made to fail\n"));
+    touch_marker();
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.holds_len, 0);
+}
+END_TEST
+
+static bool both_are_ready(void)
+{
+    static struct sched_status st;
+
+    sched_status(sched, &st);
+    return st.engines[0].state == ENGINE_READY && st.engines[1].state == ENGINE_READY;
+}
+
+/* What one engine has not the memory for, or no parameters, goes to the other, and neither waits for the first one. */
+START_TEST(sched__an_engine_that_cannot_load_leaves_it_to_another)
+{
+    static struct sched_status st;
+
+    nodes_len = 2;
+    params_retry_ms = 60000;
+    begin("busy-on-0", 0, 0);
+    wait_until(both_are_ready);
+    pthread_mutex_lock(&table.lock);
+    table.len = 1;
+    pthread_mutex_unlock(&table.lock);
+    sched_wake(sched);
+    wait_until(all_done);
+    sched_status(sched, &st);
+    ck_assert_uint_eq(table.takes[0], 2); /* the first time by the first */
+    ck_assert_uint_eq(table.holds, 0);    /* no job says that it waits */
+    ck_assert_uint_eq(st.holds_len, 1);
+    ck_assert(!st.holds[0].all);
+    ck_assert_int_eq(st.holds[0].node, 0);
+    end();
 }
 END_TEST
 
@@ -898,6 +972,8 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__a_partition_that_cannot_be_proved_fails_at_once);
     tcase_add_test(tc, sched__missing_parameters_are_waited_for);
     tcase_add_test(tc, sched__changed_parameters_are_tried_at_once);
+    tcase_add_test(tc, sched__memory_that_others_have_is_waited_for);
+    tcase_add_test(tc, sched__an_engine_that_cannot_load_leaves_it_to_another);
     tcase_add_test(tc, sched__a_full_disk_delays_the_result_and_loses_nothing);
     tcase_add_test(tc, sched__a_cancelled_job_leaves_the_engine);
     tcase_add_loop_test(tc, sched__a_silent_engine_is_killed, 0, 2);
