@@ -7,6 +7,9 @@
  * grows. What such an engine held goes back to the queue; a partition that has been in an engine at
  * its death `strikes` times fails its job, so that no job can keep the service crashing for ever.
  *
+ * An engine that still proves with parameters whose files have been replaced is started again, and what it had is proved again: partitions of
+ * one job that were proved with different ones do not go together.
+ *
  * A partition whose proof does not verify is proved again by another engine, or another prover, where there is one; PARTITION_ATTEMPTS times
  * in all, then its job fails. A prover that made SCHED_WRONG_MAX such proofs is set aside until the service is started again; without
  * any prover left jobs wait, and status, events and log say so.
@@ -47,6 +50,10 @@ struct sched_options {
     /* A number that is another one whenever the parameter files of this size are (gone, come, changed): then a pause
      * ends. May be NULL. */
     uint64_t (*params_stamp)(void *ctx, const struct sector_size *size);
+    /* The key of the parameter files of this size, as somebody saw them who looked later than `since_ms` (of CLOCK_MONOTONIC). Negative:
+     * nobody has, or can: then what an engine proved with is taken as it is. Must not wait for a disk. May be NULL. */
+    int (*params_key)(void *ctx, const struct sector_size *size, int64_t since_ms,
+                      uint8_t vk_digest[SRS_VK_DIGEST_BYTES]);
     /* A line for readers of `events`, e.g. "engine node=0 started". Called by the scheduler's thread;
      * must not block. May be NULL. */
     void (*event)(void *ctx, const char *text);

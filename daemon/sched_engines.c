@@ -176,6 +176,15 @@ void engine_kill(struct sched *s, struct engine *e, const char *why)
     supervisor_kill(s->opt.supervisor, (uint32_t)(e - s->engines), SIGKILL);
 }
 
+void engine_replace(struct sched *s, struct engine *e, const char *why)
+{
+    engine_kill(s, e, why); /* it is not heard any more */
+    while (e->flights_len > 0) {
+        const struct in_flight *f = &e->flights[--e->flights_len];
+        sched_give_back(s, f->job, f->partition);
+    }
+}
+
 static void engine_started(struct sched *s, struct engine *e, const struct supervisor_event *ev)
 {
     e->pid = ev->pid;
@@ -318,8 +327,10 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
     f->stage = (enum partition_stage)m->stage;
     f->percent = m->percent;
     f->begun = true;
-    if (f->stage != PARTITION_LOADING)
+    if (f->stage != PARTITION_LOADING) {
+        f->has_params_at = f->has_params_at ? f->has_params_at : sched_now_ms();
         engine_end_hold(e, f->size);
+    }
     jobs_partition_stage(s->opt.jobs, m->job, m->partition, f->stage, f->percent);
 }
 
@@ -376,7 +387,7 @@ static void on_message(struct sched *s, struct engine *e, const struct link_mess
         break;
     case LINK_DONE:
         if (is_of_node(s, e, m->done.report.node) && land(e, m->done.job, m->done.partition, &f))
-            sched_on_done(s, e, &m->done);
+            sched_on_done(s, e, &f, &m->done);
         break;
     case LINK_FAILED:
         if (land(e, m->failed.job, m->failed.partition, &f))

@@ -18,6 +18,7 @@ struct in_flight {
     uint64_t job;
     const struct sector_size *size;
     int64_t since;
+    int64_t has_params_at; /* when the engine had its parameters at the latest; 0: not yet */
     struct link_work given;
     uint32_t partition;
     enum partition_stage stage;
@@ -121,6 +122,8 @@ void engine_tell(const struct sched *s, const struct engine *e, const char *what
 bool engine_say(struct sched *s, struct engine *e, const struct link_message *m, int fd);
 void engine_start(struct sched *s, struct engine *e);
 void engine_kill(struct sched *s, struct engine *e, const char *why);
+/* The same where what it had in flight is not to blame. */
+void engine_replace(struct sched *s, struct engine *e, const char *why);
 /* What others wish of it. */
 void engine_tell_wishes(struct sched *s, struct engine *e);
 /* Takes in all it has said. */
@@ -135,7 +138,8 @@ struct strike *sched_find_strike(struct sched *s, uint64_t job, uint32_t partiti
 void sched_give_back(struct sched *s, uint64_t job, uint32_t partition);
 /* The engine is to blame, or the partition is: back to the queue, but not for ever. */
 void sched_strike_out(struct sched *s, uint64_t job, uint32_t partition, const char *what);
-void sched_on_done(struct sched *s, struct engine *e, const struct link_done *d);
+void sched_on_done(struct sched *s, struct engine *e, const struct in_flight *flight,
+                   const struct link_done *d);
 void sched_on_failed(struct sched *s, struct engine *e, const struct in_flight *flight,
                      const struct link_failed *f);
 void sched_on_wrong(struct sched *s, struct engine *e, const struct link_wrong *w);

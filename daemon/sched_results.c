@@ -164,10 +164,30 @@ void sched_retry_unwritten(struct sched *s)
     }
 }
 
-void sched_on_done(struct sched *s, struct engine *e, const struct link_done *d)
+/* The files have been replaced since the engine read them. What was proved without any says no key. */
+static bool is_outdated(struct sched *s, const struct in_flight *flight,
+                        const struct partition_report *r)
+{
+    static const uint8_t none[SRS_VK_DIGEST_BYTES];
+    uint8_t now[SRS_VK_DIGEST_BYTES];
+
+    if (!s->opt.params_key || !flight->has_params_at ||
+        memcmp(r->vk_digest, none, sizeof(none)) == 0)
+        return false;
+    return s->opt.params_key(s->opt.ctx, flight->size, flight->has_params_at, now) == 0 &&
+           memcmp(r->vk_digest, now, sizeof(now)) != 0;
+}
+
+void sched_on_done(struct sched *s, struct engine *e, const struct in_flight *flight,
+                   const struct link_done *d)
 {
     const struct partition_report *r = &d->report;
 
+    if (is_outdated(s, flight, r)) {
+        sched_give_back(s, d->job, d->partition);
+        engine_replace(s, e, "it proves with parameters whose files have been replaced");
+        return;
+    }
     e->failures = 0;
     pace_proved(&e->pace, sched_now_ms());
     stage_times_add(&e->times, &d->course);

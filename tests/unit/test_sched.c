@@ -30,6 +30,7 @@ static struct {
     /* Partitions of even numbers are of the first size, of odd ones of the second. */
     enum job_lack held[2];
     uint32_t holds;
+    uint8_t keys[PARTITIONS]; /* that proofs were made with: their digests' first bytes */
     unsigned percent; /* the last */
     enum job_priority priority;
     bool hurry; /* the job becomes urgent when a partition has just been taken */
@@ -99,6 +100,7 @@ void jobs_partitions_done(struct jobs *jobs, struct proof_result *results, size_
     for (size_t i = 0; i < len; i++) {
         struct proof_result *r = &results[i];
         ck_assert_uint_eq(r->proof[0], r->partition);
+        table.keys[r->partition] = r->report.vk_digest[0];
         r->ret = table.write_refusals > 0 ? -ENOSPC : 0;
         if (r->ret < 0)
             table.write_refusals--;
@@ -288,6 +290,22 @@ static void on_params(const struct link_params *p)
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
 }
 
+#define OLD_LIVES 4 /* more than a partition may see die */
+
+/* How many engines there have been with this one: it adds itself to a file. */
+static long lives(const char *marker)
+{
+    static long n;
+    FILE *f = n ? NULL : fopen(marker, "a");
+
+    if (f) {
+        fputc('x', f);
+        n = ftell(f);
+        fclose(f);
+    }
+    return n;
+}
+
 /* Others have its memory, until a file says otherwise; or node 0's, for ever. */
 static bool is_busy(const char *mode)
 {
@@ -323,6 +341,8 @@ static void answer(const char *mode, const struct link_work *w)
         m.done = (struct link_done){
             .job = w->job, .partition = w->partition, .report.params = SRS_CHECKED};
         m.done.report.node = engine_node;
+        if (strcmp(mode, "old-params") == 0)
+            m.done.report.vk_digest[0] = lives(marker_path) > OLD_LIVES ? 2 : 1;
         m.done.proof[0] = (uint8_t)w->partition;
         if (strcmp(mode, "nan") == 0 && !is_second_life(marker_path))
             m.done.report.msm_ms = nan("");
@@ -410,6 +430,17 @@ static void setup(void)
 static uint32_t params_retry_ms = 20;
 static uint64_t say_stamp(void *ctx, const struct sector_size *size);
 
+static uint8_t key_of_files; /* 0: nobody knows */
+static int say_key(void *ctx, const struct sector_size *size, int64_t since_ms,
+                   uint8_t vk_digest[SRS_VK_DIGEST_BYTES])
+{
+    (void)ctx, (void)size;
+    ck_assert_int_gt(since_ms, 0);
+    memset(vk_digest, 0, SRS_VK_DIGEST_BYTES);
+    vk_digest[0] = key_of_files;
+    return key_of_files ? 0 : -EAGAIN;
+}
+
 static size_t nodes_len = 1;
 
 static void begin(const char *mode, size_t partitions, uint32_t silence_ms)
@@ -419,6 +450,7 @@ static void begin(const char *mode, size_t partitions, uint32_t silence_ms)
                                 .nodes_len = nodes_len, .silence_ms = silence_ms, .journal_retry_ms = 20,
                                 .params_retry_ms = params_retry_ms,
                                 .params_stamp = say_stamp,
+                                .params_key = say_key,
                                 .event = note_event};
 
     argv[0] = self;
@@ -844,6 +876,35 @@ START_TEST(sched__changed_parameters_are_tried_at_once)
 }
 END_TEST
 
+/* Until an engine has read the new ones, however often; nor is that the fault of what was there with them. */
+START_TEST(sched__what_replaced_parameters_proved_is_proved_again)
+{
+    static struct sched_status st;
+
+    key_of_files = 2;
+    begin("old-params", PARTITIONS, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.engines[0].deaths, OLD_LIVES);
+    for (size_t k = 0; k < PARTITIONS; k++)
+        ck_assert_uint_eq(table.keys[k], 2);
+}
+END_TEST
+
+START_TEST(sched__where_nobody_knows_the_files_what_is_proved_is_good)
+{
+    static struct sched_status st;
+
+    begin("old-params", PARTITIONS, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.engines[0].deaths, 0);
+    ck_assert_uint_eq(table.keys[0], 1);
+}
+END_TEST
+
 START_TEST(sched__a_full_disk_delays_the_result_and_loses_nothing)
 {
     table.write_refusals = 5;
@@ -974,6 +1035,8 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__changed_parameters_are_tried_at_once);
     tcase_add_test(tc, sched__memory_that_others_have_is_waited_for);
     tcase_add_test(tc, sched__an_engine_that_cannot_load_leaves_it_to_another);
+    tcase_add_test(tc, sched__what_replaced_parameters_proved_is_proved_again);
+    tcase_add_test(tc, sched__where_nobody_knows_the_files_what_is_proved_is_good);
     tcase_add_test(tc, sched__a_full_disk_delays_the_result_and_loses_nothing);
     tcase_add_test(tc, sched__a_cancelled_job_leaves_the_engine);
     tcase_add_loop_test(tc, sched__a_silent_engine_is_killed, 0, 2);
