@@ -201,7 +201,8 @@ int jobs_partition_priority(struct jobs *jobs, uint64_t job, enum job_priority *
 enum partition_stage {
     PARTITION_LOADING, /* waits for parameters */
     PARTITION_SYNTHESIZING,
-    PARTITION_PROVING
+    PARTITION_PROVING,
+    PARTITION_READING /* its document is read; it may wait again then. Between engine and scheduler alone */
 };
 /* `percent`: of PARTITION_LOADING, how much of the parameters is there; else 0. */
 void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,

@@ -273,7 +273,9 @@ static void open_document(struct pipeline *p, struct entry *e)
     struct document *document = NULL;
     struct errmsg err = {""};
 
+    const struct link_work work = e->work;
     begin_step(p, e);
+    p->opt.stage(p->opt.ctx, &work, PARTITION_READING);
     int ret = read_document(p, e, &document, &err);
     bool wanted = end_step(p, e);
     if (ret == 0)

@@ -4,8 +4,8 @@
  * One thread starts the engines, gives partitions, in the order of the job table, to the engine that has room and will be through first
  * (balance.h), lets an engine without work take from the longest queue what has not been begun there, hands results to the job table,
  * and puts an engine that died, or fell silent, back on its feet after a pause that
- * grows. What such an engine held goes back to the queue; a partition that has been in an engine at
- * its death `strikes` times fails its job, so that no job can keep the service crashing for ever.
+ * grows. What such an engine held goes back to the queue; a partition that an engine worked on, or whose document it had read, at its
+ * death `strikes` times fails its job, so that no job can keep the service crashing for ever. What only waited there is not to blame.
  *
  * An engine that still proves with parameters whose files have been replaced is started again, and what it had is proved again: partitions of
  * one job that were proved with different ones do not go together.

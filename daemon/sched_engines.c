@@ -129,11 +129,18 @@ static void end_wishes(struct sched *s, struct engine *e, const char *how)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* What an engine ended of is the partitions' fault until the contrary is known; not where a GPU broke (`gpu` not -1). */
+static bool was_touched(const struct in_flight *f)
+{
+    return f->read || f->begun;
+}
+
+/* What an engine ended of is the fault of what it worked on until the contrary is known, and of all that it had where that is nothing; not
+ * where a GPU broke (`gpu` not -1). */
 static void engine_ended(struct sched *s, struct engine *e, const char *how, int gpu)
 {
     struct in_flight flights[SCHED_IN_FLIGHT_MAX];
     size_t len = e->flights_len;
+    bool any_touched = false;
     char what[320];
 
     engine_hang_up(e);
@@ -159,8 +166,10 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how, int
     snprintf(what, sizeof(what), "the engine ended: %s", how);
     if (gpu >= 0)
         count_broken(e, gpu);
+    for (size_t i = 0; i < len; i++)
+        any_touched |= was_touched(&flights[i]);
     for (size_t i = 0; i < len; i++) {
-        if (gpu >= 0)
+        if (gpu >= 0 || (any_touched && !was_touched(&flights[i])))
             sched_give_back(s, flights[i].job, flights[i].partition);
         else
             sched_strike_out(s, flights[i].job, flights[i].partition, what);
@@ -321,6 +330,10 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
 
     if (!f)
         return;
+    if (m->stage == PARTITION_READING) { /* it still waits, as everybody else sees it */
+        f->read = true;
+        return;
+    }
     if (f->stage != (enum partition_stage)m->stage)
         log_debug(log_u64("job", m->job), log_u64("partition", m->partition),
                   log_i64("node", e->node), log_str("stage", names[m->stage]));

@@ -25,6 +25,7 @@ struct in_flight {
     unsigned percent;
     enum job_priority priority; /* its job's, that the engine knows or has something better for */
     bool cancel_sent;
+    bool read;     /* the engine has said that it reads its document, which may be what kills it */
     bool begun;    /* the engine has said that it works on it */
     bool recalled; /* it should give it back, if it has not begun it */
 };

@@ -48,7 +48,7 @@ static struct {
     uint32_t partition;
     enum partition_stage stage;
 } stages[4 * JOBS_MAX * PARTITIONS_MAX];
-static size_t stages_len;
+static size_t stages_len, read_len;
 static uint32_t partitions = 10; /* of a job */
 static unsigned prepared;        /* how often ground was brought */
 static bool ground_missing;
@@ -102,6 +102,11 @@ static void on_stage(void *ctx, const struct link_work *w, enum partition_stage 
 {
     (void)ctx;
     pthread_mutex_lock(&lock);
+    if (stage == PARTITION_READING) { /* of a few, and before all else */
+        read_len++;
+        pthread_mutex_unlock(&lock);
+        return;
+    }
     stages[stages_len].job = w->job;
     stages[stages_len].partition = w->partition;
     stages[stages_len++].stage = stage;
@@ -800,6 +805,7 @@ START_TEST(pipeline__refuses_what_is_no_document)
     ck_assert_int_eq(give_only(1, 0, 1, fd), 0);
     wait_answers(1);
     ck_assert_int_eq(answers[1][0].code, -EBADMSG);
+    ck_assert_uint_eq(read_len, 1); /* told before it is known how it ends */
     ck_assert_int_eq(give_only(2, 10, 1, document(2)), 0);
     wait_answers(2);
     ck_assert_int_eq(answers[2][10].code, -EINVAL);

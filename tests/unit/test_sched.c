@@ -354,6 +354,27 @@ static void answer(const char *mode, const struct link_work *w)
         link_send(SUPERVISOR_ENGINE_FD, &m, -1);
 }
 
+static void say_stage(uint32_t partition, enum partition_stage stage)
+{
+    struct link_message m = {.type = LINK_STAGE, .stage = {1, partition, stage, 0}};
+
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+/* Partition 0 kills engines, but not before another one is there too: while it is proved, or while its document is read. */
+static void die_of_0(enum partition_stage stage, const struct link_work *w)
+{
+    static bool there;
+
+    if (there)
+        raise(SIGKILL);
+    there = w->partition == 0;
+    if (there)
+        say_stage(0, stage);
+    else
+        answer("work", w);
+}
+
 static bool without_gpu_5;
 
 static int engine_main(const char *mode, const char *marker)
@@ -394,6 +415,10 @@ static int engine_main(const char *mode, const char *marker)
             raise(SIGKILL);
         if (is_wrong(mode))
             send_wrong(&m.work);
+        else if (strcmp(mode, "die-proving-0") == 0)
+            die_of_0(PARTITION_PROVING, &m.work);
+        else if (strcmp(mode, "die-reading-0") == 0)
+            die_of_0(PARTITION_READING, &m.work);
         else if (strcmp(mode, "hold") != 0 && (strcmp(mode, "hold-on-0") != 0 || engine_node != 0))
             answer(mode, &m.work);
     }
@@ -681,6 +706,21 @@ START_TEST(sched__a_partition_that_kills_engines_fails_its_job)
     ck_assert_int_eq(table.code, -EIO);
     ck_assert_str_eq(table.text, "partition 0: given up after 3 tries, the last: the engine ended: "
                                  "killed by signal 9 (Killed)");
+}
+END_TEST
+
+/* What only waits in these engines has nothing to do with it. */
+START_TEST(sched__what_waits_beside_a_partition_that_kills_is_not_to_blame)
+{
+    static const char *const modes[] = {"die-proving-0", "die-reading-0"};
+
+    begin(modes[_i], 5, 0);
+    wait_until(one_failed);
+    wait_until(all_but_one_done);
+    end();
+    ck_assert_uint_eq(table.takes[0], SCHED_STRIKES);
+    ck_assert_uint_eq(table.takes[1], SCHED_STRIKES + 1);
+    ck_assert_ptr_nonnull(strstr(table.text, "partition 0: given up after 3 tries"));
 }
 END_TEST
 
@@ -1026,6 +1066,7 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched_wish__what_is_in_flight_keeps_its_parameters);
     tcase_add_test(tc, sched__an_idle_engine_steals);
     tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
+    tcase_add_loop_test(tc, sched__what_waits_beside_a_partition_that_kills_is_not_to_blame, 0, 2);
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
     tcase_add_test(tc, sched__gives_no_engine_what_it_has_no_memory_for);
     tcase_add_test(tc, sched__tells_of_a_new_priority);
