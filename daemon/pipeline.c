@@ -280,8 +280,8 @@ static void open_document(struct pipeline *p, struct entry *e)
     bool wanted = end_step(p, e);
     if (ret == 0)
         keep_document(p, e->work.job, document);
-    else if (wanted)
-        end_failed(p, e, ret, err.text);
+    else if (wanted) /* documents are small: what memory one lacks others have at present */
+        end_failed(p, e, ret == -ENOMEM ? -EBUSY : ret, err.text);
 }
 
 /* Of those whose documents have been read. */
