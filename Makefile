@@ -174,6 +174,7 @@ $(BUILD)/tests/unit/test_upload: LDFLAGS += -Wl,--wrap=calloc
 # Fill a node's memory.
 $(BUILD)/tests/unit/test_arena: LDFLAGS += -Wl,--wrap=madvise,--wrap=syscall
 $(BUILD)/tests/unit/test_ground: LDFLAGS += -Wl,--wrap=arena_create
+$(BUILD)/tests/unit/test_pipeline: LDFLAGS += -Wl,--wrap=document_from_fd
 # Have clocks of their own.
 $(BUILD)/tests/unit/test_clock $(BUILD)/tests/unit/test_ctl $(BUILD)/tests/unit/test_writers: LDFLAGS += -Wl,--wrap=clock_gettime
 

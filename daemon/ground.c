@@ -290,15 +290,20 @@ static int get_key(struct ground *g, const struct sector_size *size, struct errm
     return 0;
 }
 
+/* Whatever is wrong with parameters is no fault of who needs them. */
+static int code_of_params(int ret)
+{
+    return ret == 0 || ret == -E2BIG || ret == -ENOMEM || ret == -ENOSPC ? ret : -ENOKEY;
+}
+
 static int get_params(struct ground *g, const struct sector_size *size, double *ms,
                       struct errmsg *err)
 {
     g->srs = NULL;
     if (!size)
         return 0;
-    int ret =
-        g->opt.sim ? get_key(g, size, err) : params_get(g->opt.params, size, &g->srs, ms, err);
-    return ret == 0 || ret == -ENOMEM || ret == -ENOSPC ? ret : -ENOKEY;
+    return code_of_params(g->opt.sim ? get_key(g, size, err)
+                                     : params_get(g->opt.params, size, &g->srs, ms, err));
 }
 
 /* ---- what devices hold ---- */
@@ -463,7 +468,7 @@ static int bring(struct ground *g, const struct sector_size *size, double *ms, s
     int ret = g->srs ? prepare_backends(g, err) : 0;
 
     if (ret == -ENODATA) { /* devices have given them up meanwhile */
-        ret = params_get_again(g->opt.params, size, &g->srs, &again_ms, err);
+        ret = code_of_params(params_get_again(g->opt.params, size, &g->srs, &again_ms, err));
         *ms += again_ms;
         if (ret == 0)
             ret = prepare_backends(g, err);
@@ -487,20 +492,33 @@ bool ground_get(struct ground *g, const struct sector_size *size, struct pipelin
     return true;
 }
 
-static int prepare(struct ground *g, const struct sector_size *size, double *ms, struct errmsg *err)
+/* By a plan that fits. */
+static int carry_out(struct ground *g, const struct sector_size *size, const struct plan *plan,
+                     double *ms, struct errmsg *err)
 {
-    struct plan plan;
-    int ret = plan_for(g, size, &plan, err);
+    int ret = return_points(g, size, err);
 
-    if (ret == 0)
-        ret = return_points(g, size, err);
     if (ret == 0)
         ret = get_params_with_room(g, size, ms, err);
     if (ret == 0)
         ret = get_circuit(g, size, err);
     if (ret == 0)
-        ret = lay_out(g, &plan, err);
+        ret = lay_out(g, plan, err);
     return ret == 0 ? bring(g, size, ms, err) : ret;
+}
+
+/* Memory that others have at present is another matter than memory that nobody ever has. */
+static int prepare(struct ground *g, const struct sector_size *size, double *ms, struct errmsg *err)
+{
+    struct plan plan;
+    int ret = plan_for(g, size, &plan, err);
+
+    if (ret < 0)
+        return ret;
+    ret = carry_out(g, size, &plan, ms, err);
+    if (ret == -E2BIG)
+        return -ENOMEM;
+    return ret == -ENOMEM || ret == -ENOSPC ? -EBUSY : ret;
 }
 
 static int prepare_for(struct ground *g, const struct sector_size *size, uint32_t waiting,

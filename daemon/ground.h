@@ -37,7 +37,8 @@ int ground_create(const struct ground_options *opt, struct ground **out, struct 
 /* After the pipeline. */
 void ground_destroy(struct ground *g);
 
-/* For the pipeline. `waiting`: bits of sector_sizes that partitions wait with, whose parameters go last. */
+/* For the pipeline. `waiting`: bits of sector_sizes that partitions wait with, whose parameters go last. ground_prepare: -ENOMEM: there is
+ * never enough memory for this size; -EBUSY: there is not at present, here or on a device; -ENOKEY: its parameters cannot be used. */
 bool ground_get(struct ground *g, const struct sector_size *size, struct pipeline_ground *out);
 int ground_prepare(struct ground *g, const struct sector_size *size, uint32_t waiting, double *ms,
                    struct errmsg *err);

@@ -47,6 +47,9 @@ bool job_name_is_temporary(const char *name);
 /* Ends in a suffix of the service (.proof .proof.bin .status .report .error .priority). */
 bool job_name_is_reserved(const char *name);
 
+/* What no engine has at present that jobs of a size need. */
+enum job_lack { JOB_LACKS_NOTHING, JOB_LACKS_PARAMS, JOB_LACKS_MEMORY };
+
 struct job_info {
     uint64_t id; /* grows with time, never used twice in a store; inode numbers are made of it */
     char name[JOB_NAME_MAX + 1];
@@ -63,6 +66,7 @@ struct job_info {
     uint32_t partitions, partitions_done;
     int node;         /* where it runs, -1: nowhere */
     bool waits_for_params; /* queued, with nothing else to do */
+    bool waits_for_memory; /* likewise: no engine has it at present */
     int params_percent;    /* then: how much of them an engine has loaded, -1: none does */
     uint64_t same_as; /* id of the job whose computation this one shares, or 0 */
     bool insecure;    /* proved with development parameters */

@@ -89,6 +89,7 @@ void job_info_fill(const struct job *job, struct job_info *out)
         .partitions_done = job->partitions_done,
         .node = job->node,
         .waits_for_params = job->waits_for_params,
+        .waits_for_memory = job->waits_for_memory,
         .params_percent = job->params_percent,
         .same_as = job->same_as,
         .insecure = job->insecure,

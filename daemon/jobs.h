@@ -201,15 +201,16 @@ int jobs_partition_priority(struct jobs *jobs, uint64_t job, enum job_priority *
 enum partition_stage {
     PARTITION_LOADING, /* waits for parameters */
     PARTITION_SYNTHESIZING,
-    PARTITION_PROVING
+    PARTITION_PROVING,
+    PARTITION_READING /* its document is read; it may wait again then. Between engine and scheduler alone */
 };
 /* `percent`: of PARTITION_LOADING, how much of the parameters is there; else 0. */
 void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,
                           enum partition_stage stage, unsigned percent);
 
-/* Partitions of this size are not given out while it is held: its parameters cannot be used. Jobs that have
- * nothing else to do say so. */
-void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, bool held);
+/* Partitions of this size are not given out while something is lacking: its parameters cannot be used, or there is no memory for it. Jobs
+ * that have nothing else to do say so. */
+void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, enum job_lack lacks);
 
 /* What an engine measured, for the report. */
 struct partition_report {

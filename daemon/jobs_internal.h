@@ -74,7 +74,7 @@ struct job {
     uint8_t opening;               /* enum opening */
     int8_t params_percent;         /* as in struct job_info */
     uint8_t renames_behind;        /* that the disk has not done (jobs_behind.c) */
-    bool waits_for_params;
+    bool waits_for_params, waits_for_memory;
     bool in_table, to_tell;
     bool counted; /* as a file that is no job (quota.c) */
     uint8_t content_id[DIGEST_BYTES];
@@ -189,7 +189,7 @@ struct jobs {
     struct job *by_name[NAME_BUCKETS];
     struct run *runs;
     struct order *order;
-    bool held[SIZES_MAX]; /* of sector_sizes */
+    enum job_lack held[SIZES_MAX]; /* of sector_sizes, for what they lack */
     struct job *tell_first, *tell_last;
     bool telling;
     int64_t clock_offset_ns; /* of CLOCK_REALTIME to CLOCK_BOOTTIME, when it was looked at last */

@@ -88,7 +88,8 @@ struct link_failed {
     uint64_t job;
     uint32_t partition;
     /* Negative errno. -EAGAIN, -ECANCELED: back to the queue; -ENOMEM, -EIO: back to the queue, a few
-     * times; -ENOKEY: the parameters cannot be used, back to the queue after a pause; any other: the job fails. */
+     * times; -ENOKEY: the parameters cannot be used, -EBUSY: there is no memory for this size at present, back to the queue and after a
+     * pause once more; any other: the job fails. */
     int32_t code;
     char text[768];
 };

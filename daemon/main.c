@@ -132,6 +132,14 @@ static uint64_t stamp_params(void *ctx, const struct sector_size *size)
     return params_watch_stamp(sv->params, size);
 }
 
+static int say_key_since(void *ctx, const struct sector_size *size, int64_t since_ms,
+                         uint8_t vk_digest[SRS_VK_DIGEST_BYTES])
+{
+    const struct service *sv = ctx;
+
+    return params_watch_key(sv->params, size, since_ms, vk_digest);
+}
+
 /* Why a file was refused: one line. */
 static void log_refused(const struct service *sv, const struct job_info *info)
 {
@@ -435,6 +443,7 @@ static int make_sched(struct service *sv, struct errmsg *err)
         .strikes = (uint32_t)sv->config.tries,
         .silence_ms = (uint32_t)sv->config.silence_s * 1000,
         .params_stamp = stamp_params,
+        .params_key = say_key_since,
         .event = on_event,
         .proved = on_proved,
         .lost = on_spawner_lost,

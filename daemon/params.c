@@ -215,7 +215,7 @@ static int make_room(struct params *p, const struct sector_size *size, struct er
 
     p->source->memory(&limits);
     if (need > limits.total_bytes)
-        return errmsg_set(err, -ENOMEM, "%s: parameters and a proof need %.1f GiB, %s has %.1f GiB",
+        return errmsg_set(err, -E2BIG, "%s: parameters and a proof need %.1f GiB, %s has %.1f GiB",
                           size->name, (double)need / (1 << 30), limits.from,
                           (double)limits.total_bytes / (1 << 30));
     while (need > limits.available_bytes && evict_for(p, need, limits.available_bytes))

@@ -42,7 +42,7 @@ int params_create(const struct params_options *opt, struct params **out);
 void params_destroy(struct params *p);
 
 /* The parameters of `size`, for use until the next call. *load_ms is what loading took, 0 when they were
- * there. -ENOMEM (err: what it needs and what there is), or as srs_open. */
+ * there. -E2BIG: they can never fit (err: what it needs and what there is); -ENOMEM: not at present; or as srs_open. */
 int params_get(struct params *p, const struct sector_size *size, const struct srs **out,
                double *load_ms, struct errmsg *err);
 

@@ -29,6 +29,7 @@ struct params_watch {
     bool stop; /* guarded by lock, as all below */
     struct seen {
         uint64_t stamp; /* 0: nothing seen */
+        int64_t at_ms;  /* when the look began */
         int ret;
         struct srs_look look;
         struct errmsg err;
@@ -191,12 +192,22 @@ static void look(struct params_watch *w, const struct sector_size *size, struct 
     }
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 int params_watch_look(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
                       struct errmsg *err)
 {
+    const int64_t begin = now_ms();
     struct seen now;
 
     look(w, size, &now);
+    now.at_ms = begin;
     pthread_mutex_lock(&w->lock);
     w->last[size - sector_sizes] = now;
     pthread_mutex_unlock(&w->lock);
@@ -208,6 +219,20 @@ int params_watch_last(struct params_watch *w, const struct sector_size *size, st
 {
     pthread_mutex_lock(&w->lock);
     int ret = answer(&w->last[size - sector_sizes], out, err);
+    pthread_mutex_unlock(&w->lock);
+    return ret;
+}
+
+int params_watch_key(struct params_watch *w, const struct sector_size *size, int64_t since_ms,
+                     uint8_t vk_digest[SRS_VK_DIGEST_BYTES])
+{
+    pthread_mutex_lock(&w->lock);
+    const struct seen *last = &w->last[size - sector_sizes];
+    int ret = last->at_ms > since_ms ? last->ret : -EAGAIN;
+    if (ret == 0 && last->look.made_by_devices && !last->look.has_been_made)
+        ret = -ENOENT;
+    if (ret == 0)
+        memcpy(vk_digest, last->look.vk_digest, SRS_VK_DIGEST_BYTES);
     pthread_mutex_unlock(&w->lock);
     return ret;
 }

@@ -29,6 +29,11 @@ int params_watch_look(struct params_watch *w, const struct sector_size *size, st
 int params_watch_last(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
                       struct errmsg *err);
 
+/* The key of what the last look found, if that look began after `since_ms` (of CLOCK_MONOTONIC). -EAGAIN: it did not; -ENOENT: nobody
+ * knows the key yet; or as the look. Never waits. */
+int params_watch_key(struct params_watch *w, const struct sector_size *size, int64_t since_ms,
+                     uint8_t vk_digest[SRS_VK_DIGEST_BYTES]);
+
 /* There was a file at the last look, whatever may be in it, or devices make what it would hold. Never waits. */
 bool params_watch_is_there(struct params_watch *w, const struct sector_size *size);
 

@@ -211,7 +211,7 @@ void run_reorder(struct jobs *jobs, struct run *run)
         order_put(jobs->order, &run->order, &key, monotonic_ms());
 }
 
-static bool *held_of(struct jobs *jobs, const struct sector_size *size)
+static enum job_lack *held_of(struct jobs *jobs, const struct sector_size *size)
 {
     return &jobs->held[size - sector_sizes];
 }
@@ -222,7 +222,9 @@ static void run_refresh(struct jobs *jobs, struct run *run)
     enum job_state state = run_state(run);
     int percent = state == JOB_QUEUED ? loading_percent(run) : -1;
     bool idle = state == JOB_QUEUED && !has_taken(run);
-    bool held = idle && *held_of(jobs, run->members->proof->size);
+    enum job_lack lacks = idle ? *held_of(jobs, run->members->proof->size) : JOB_LACKS_NOTHING;
+    bool params = lacks == JOB_LACKS_PARAMS || percent >= 0;
+    bool memory = lacks == JOB_LACKS_MEMORY;
 
     run->done = 0;
     for (uint32_t i = 0; i < run->partitions; i++)
@@ -232,12 +234,13 @@ static void run_refresh(struct jobs *jobs, struct run *run)
         if (m->gone)
             continue;
         if (m->partitions_done != run->done || m->node != node || m->params_percent != percent ||
-            m->waits_for_params != (held || percent >= 0))
+            m->waits_for_params != params || m->waits_for_memory != memory)
             tell(jobs, m);
         m->partitions_done = run->done;
         m->node = node;
         m->params_percent = (int8_t)percent;
-        m->waits_for_params = held || percent >= 0;
+        m->waits_for_params = params;
+        m->waits_for_memory = memory;
         job_set_state(jobs, m, state);
     }
     run_reorder(jobs, run);
@@ -707,7 +710,7 @@ static uint32_t held_sizes(const struct jobs *jobs)
     uint32_t held = 0;
 
     for (uint32_t i = 0; i < SIZES_MAX; i++)
-        held |= (uint32_t)jobs->held[i] << i;
+        held |= (uint32_t)(jobs->held[i] != JOB_LACKS_NOTHING) << i;
     return held;
 }
 
@@ -890,10 +893,10 @@ void jobs_partition_stage(struct jobs *jobs, uint64_t id, uint32_t partition,
     tell_all(jobs);
 }
 
-void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, bool held)
+void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, enum job_lack lacks)
 {
     pthread_mutex_lock(&jobs->lock);
-    *held_of(jobs, size) = held;
+    *held_of(jobs, size) = lacks;
     for (struct run *run = jobs->runs; run; run = run->next) {
         if (run->members->proof->size == size)
             run_refresh(jobs, run);

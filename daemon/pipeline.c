@@ -273,13 +273,15 @@ static void open_document(struct pipeline *p, struct entry *e)
     struct document *document = NULL;
     struct errmsg err = {""};
 
+    const struct link_work work = e->work;
     begin_step(p, e);
+    p->opt.stage(p->opt.ctx, &work, PARTITION_READING);
     int ret = read_document(p, e, &document, &err);
     bool wanted = end_step(p, e);
     if (ret == 0)
         keep_document(p, e->work.job, document);
-    else if (wanted)
-        end_failed(p, e, ret, err.text);
+    else if (wanted) /* documents are small: what memory one lacks others have at present */
+        end_failed(p, e, ret == -ENOMEM ? -EBUSY : ret, err.text);
 }
 
 /* Of those whose documents have been read. */

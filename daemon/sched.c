@@ -64,18 +64,29 @@ static void check_timers(struct sched *s, struct engine *e)
         engine_kill(s, e, "it has been silent for too long");
 }
 
+static const struct engine *first_that_holds(const struct sched *s, size_t size)
+{
+    for (size_t i = 0; i < s->engines_len; i++)
+        if (s->engines[i].holds[size].on)
+            return &s->engines[i];
+    return NULL;
+}
+
 /* With lock. */
 static void publish_holds(const struct sched *s, struct sched_status *st)
 {
     st->holds_len = 0;
     for (size_t i = 0; i < SCHED_SIZES; i++) {
-        const struct hold *h = &s->holds[i];
+        const struct engine *e = first_that_holds(s, i);
         struct sched_hold *out = &st->holds[st->holds_len];
-        if (!h->on)
+        if (!e)
             continue;
         out->size = &sector_sizes[i];
-        out->retry_in_ms = h->until; /* made relative by readers */
-        memcpy(out->why, h->why, sizeof(out->why));
+        out->node = e->node;
+        out->all = s->lacks[i] != JOB_LACKS_NOTHING;
+        out->lacks = e->holds[i].lacks;
+        out->retry_in_ms = e->holds[i].until; /* made relative by readers */
+        memcpy(out->why, e->holds[i].why, sizeof(out->why));
         st->holds_len++;
     }
 }
@@ -182,10 +193,10 @@ static int poll_timeout(const struct sched *s)
             at = atomic_load(&s->draining) ? at : earliest(at, e->retry_at);
         else if (e->state != ENGINE_STOPPING)
             at = earliest(at, e->heard + s->opt.silence_ms);
+        for (size_t k = 0; k < SCHED_SIZES; k++)
+            if (e->holds[k].on)
+                at = earliest(at, earliest(e->holds[k].until, e->holds[k].look_at));
     }
-    for (size_t i = 0; i < SCHED_SIZES; i++)
-        if (s->holds[i].on)
-            at = earliest(at, earliest(s->holds[i].until, s->holds[i].look_at));
     if (at == NEVER)
         return -1;
     return at <= now ? 0 : (int)earliest(at - now, INT32_MAX);

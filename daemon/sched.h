@@ -4,15 +4,19 @@
  * One thread starts the engines, gives partitions, in the order of the job table, to the engine that has room and will be through first
  * (balance.h), lets an engine without work take from the longest queue what has not been begun there, hands results to the job table,
  * and puts an engine that died, or fell silent, back on its feet after a pause that
- * grows. What such an engine held goes back to the queue; a partition that has been in an engine at
- * its death `strikes` times fails its job, so that no job can keep the service crashing for ever.
+ * grows. What such an engine held goes back to the queue; a partition that an engine worked on, or whose document it had read, at its
+ * death `strikes` times fails its job, so that no job can keep the service crashing for ever. What only waited there is not to blame.
+ *
+ * An engine that still proves with parameters whose files have been replaced is started again, and what it had is proved again: partitions of
+ * one job that were proved with different ones do not go together.
  *
  * A partition whose proof does not verify is proved again by another engine, or another prover, where there is one; PARTITION_ATTEMPTS times
  * in all, then its job fails. A prover that made SCHED_WRONG_MAX such proofs is set aside until the service is started again; without
  * any prover left jobs wait, and status, events and log say so.
  *
- * When an engine cannot use the parameters of a size, no partition of that size is given out until their files change, or a
- * pause is over that grows from seconds to minutes. Jobs of that size wait; all others go on.
+ * When an engine cannot use the parameters of a size, or has no memory for it at present, it is given no partition of that size until the
+ * files change, or a pause is over that grows from seconds to minutes. Where that is so of every engine jobs of that size wait; all
+ * others go on. What no memory of an engine can ever hold is its partition's trouble, and fails the job after `strikes` tries.
  *
  * Except where said, functions belong to the thread that made the scheduler.
  */
@@ -46,6 +50,10 @@ struct sched_options {
     /* A number that is another one whenever the parameter files of this size are (gone, come, changed): then a pause
      * ends. May be NULL. */
     uint64_t (*params_stamp)(void *ctx, const struct sector_size *size);
+    /* The key of the parameter files of this size, as somebody saw them who looked later than `since_ms` (of CLOCK_MONOTONIC). Negative:
+     * nobody has, or can: then what an engine proved with is taken as it is. Must not wait for a disk. May be NULL. */
+    int (*params_key)(void *ctx, const struct sector_size *size, int64_t since_ms,
+                      uint8_t vk_digest[SRS_VK_DIGEST_BYTES]);
     /* A line for readers of `events`, e.g. "engine node=0 started". Called by the scheduler's thread;
      * must not block. May be NULL. */
     void (*event)(void *ctx, const char *text);
@@ -97,9 +105,12 @@ struct engine_status {
     } in_flight[SCHED_IN_FLIGHT_MAX];
 };
 
-/* A size whose parameters cannot be used. */
+/* A size whose parameters an engine cannot use, or has no memory for; the first such engine. */
 struct sched_hold {
     const struct sector_size *size;
+    int node;
+    bool all; /* no engine that is there can, and its jobs wait */
+    enum job_lack lacks;
     int64_t retry_in_ms;
     char why[768];
 };

@@ -34,14 +34,20 @@ static bool give_partition(struct sched *s, struct engine *e, const struct parti
     return true;
 }
 
-/* Bit i: sector_sizes[i] can never be proved there. */
-static uint32_t refused_sizes(const struct link_hello *h)
+/* Bit i: sector_sizes[i] can never be proved there, or not at present. */
+static uint32_t refused_sizes(const struct engine *e)
 {
+    const struct link_hello *h = &e->hello;
     uint32_t refused = 0;
 
     for (uint32_t i = 0; i < LINK_SIZES; i++)
-        refused |= (uint32_t)(h->needed_bytes[i] > h->limit_bytes) << i;
+        refused |= (uint32_t)(h->needed_bytes[i] > h->limit_bytes || e->holds[i].on) << i;
     return refused;
+}
+
+bool engine_refuses(const struct engine *e, const struct sector_size *size)
+{
+    return refused_sizes(e) >> (size - sector_sizes) & 1;
 }
 
 /* ---- who gets what ---- */
@@ -65,11 +71,6 @@ static void load_all(struct sched *s, struct load loads[SCHED_ENGINES_MAX])
         loads[i] = load_of(&s->engines[i]);
 }
 
-static bool refuses(const struct engine *e, const struct sector_size *size)
-{
-    return refused_sizes(&e->hello) >> (size - sector_sizes) & 1;
-}
-
 /* It takes partitions, or will in a moment. */
 static bool is_there(struct engine *e)
 {
@@ -83,7 +84,7 @@ static const struct engine *to_be_avoided(struct sched *s, const struct partitio
 
     for (size_t i = 0; strike && strike->avoid && i < s->engines_len; i++)
         if (&s->engines[i] != strike->avoid && is_there(&s->engines[i]) &&
-            !refuses(&s->engines[i], w->size))
+            !engine_refuses(&s->engines[i], w->size))
             return strike->avoid;
     return NULL;
 }
@@ -120,7 +121,7 @@ static bool give_parked(struct sched *s, struct parked **at)
 
     load_all(s, loads);
     for (size_t i = 0; i < s->engines_len; i++)
-        if (&s->engines[i] == avoid || refuses(&s->engines[i], p->work.size))
+        if (&s->engines[i] == avoid || engine_refuses(&s->engines[i], p->work.size))
             loads[i].open = false;
     size_t i = balance_choose(loads, s->engines_len);
     if (i == s->engines_len)
@@ -148,7 +149,7 @@ static bool give_next(struct sched *s, struct engine *e)
 {
     struct partition_work w;
 
-    if (jobs_take_partition_but(s->opt.jobs, e->node, refused_sizes(&e->hello), &w) < 0)
+    if (jobs_take_partition_but(s->opt.jobs, e->node, refused_sizes(e), &w) < 0)
         return false;
     if (to_be_avoided(s, &w) != e)
         return give_partition(s, e, &w);
@@ -223,7 +224,7 @@ void sched_steal(struct sched *s)
     for (size_t i = 0; i < s->engines_len && !atomic_load(&s->stop); i++) {
         size_t from = balance_steal(loads, s->engines_len, i);
         struct in_flight *f = from < s->engines_len ? last_waiting(&s->engines[from]) : NULL;
-        if (!f || refuses(&s->engines[i], f->size))
+        if (!f || engine_refuses(&s->engines[i], f->size))
             continue;
         recall(s, &s->engines[from], f);
         return;

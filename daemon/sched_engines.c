@@ -129,11 +129,18 @@ static void end_wishes(struct sched *s, struct engine *e, const char *how)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* What an engine ended of is the partitions' fault until the contrary is known; not where a GPU broke (`gpu` not -1). */
+static bool was_touched(const struct in_flight *f)
+{
+    return f->read || f->begun;
+}
+
+/* What an engine ended of is the fault of what it worked on until the contrary is known, and of all that it had where that is nothing; not
+ * where a GPU broke (`gpu` not -1). */
 static void engine_ended(struct sched *s, struct engine *e, const char *how, int gpu)
 {
     struct in_flight flights[SCHED_IN_FLIGHT_MAX];
     size_t len = e->flights_len;
+    bool any_touched = false;
     char what[320];
 
     engine_hang_up(e);
@@ -159,8 +166,10 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how, int
     snprintf(what, sizeof(what), "the engine ended: %s", how);
     if (gpu >= 0)
         count_broken(e, gpu);
+    for (size_t i = 0; i < len; i++)
+        any_touched |= was_touched(&flights[i]);
     for (size_t i = 0; i < len; i++) {
-        if (gpu >= 0)
+        if (gpu >= 0 || (any_touched && !was_touched(&flights[i])))
             sched_give_back(s, flights[i].job, flights[i].partition);
         else
             sched_strike_out(s, flights[i].job, flights[i].partition, what);
@@ -174,6 +183,15 @@ void engine_kill(struct sched *s, struct engine *e, const char *why)
     engine_hang_up(e);
     e->state = ENGINE_STOPPING;
     supervisor_kill(s->opt.supervisor, (uint32_t)(e - s->engines), SIGKILL);
+}
+
+void engine_replace(struct sched *s, struct engine *e, const char *why)
+{
+    engine_kill(s, e, why); /* it is not heard any more */
+    while (e->flights_len > 0) {
+        const struct in_flight *f = &e->flights[--e->flights_len];
+        sched_give_back(s, f->job, f->partition);
+    }
 }
 
 static void engine_started(struct sched *s, struct engine *e, const struct supervisor_event *ev)
@@ -285,7 +303,7 @@ static void on_params_done(struct sched *s, struct engine *e, const struct link_
         log_info(log_i64("node", e->node), log_str("msg", what));
     engine_tell(s, e, what);
     if (d->code == 0 && !evict)
-        sched_end_hold(s, size);
+        engine_end_hold(e, size);
 }
 
 /* ---- what engines say ---- */
@@ -312,14 +330,20 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
 
     if (!f)
         return;
+    if (m->stage == PARTITION_READING) { /* it still waits, as everybody else sees it */
+        f->read = true;
+        return;
+    }
     if (f->stage != (enum partition_stage)m->stage)
         log_debug(log_u64("job", m->job), log_u64("partition", m->partition),
                   log_i64("node", e->node), log_str("stage", names[m->stage]));
     f->stage = (enum partition_stage)m->stage;
     f->percent = m->percent;
     f->begun = true;
-    if (f->stage != PARTITION_LOADING)
-        sched_end_hold(s, f->size);
+    if (f->stage != PARTITION_LOADING) {
+        f->has_params_at = f->has_params_at ? f->has_params_at : sched_now_ms();
+        engine_end_hold(e, f->size);
+    }
     jobs_partition_stage(s->opt.jobs, m->job, m->partition, f->stage, f->percent);
 }
 
@@ -376,7 +400,7 @@ static void on_message(struct sched *s, struct engine *e, const struct link_mess
         break;
     case LINK_DONE:
         if (is_of_node(s, e, m->done.report.node) && land(e, m->done.job, m->done.partition, &f))
-            sched_on_done(s, e, &m->done);
+            sched_on_done(s, e, &f, &m->done);
         break;
     case LINK_FAILED:
         if (land(e, m->failed.job, m->failed.partition, &f))

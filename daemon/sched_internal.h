@@ -18,14 +18,27 @@ struct in_flight {
     uint64_t job;
     const struct sector_size *size;
     int64_t since;
+    int64_t has_params_at; /* when the engine had its parameters at the latest; 0: not yet */
     struct link_work given;
     uint32_t partition;
     enum partition_stage stage;
     unsigned percent;
     enum job_priority priority; /* its job's, that the engine knows or has something better for */
     bool cancel_sent;
+    bool read;     /* the engine has said that it reads its document, which may be what kills it */
     bool begun;    /* the engine has said that it works on it */
     bool recalled; /* it should give it back, if it has not begun it */
+};
+
+/* A size whose parameters an engine could not use, or had no memory for. */
+struct hold {
+    bool on;   /* nothing of this size is given to it */
+    bool told; /* everybody knows, and wants to know its end */
+    enum job_lack lacks;
+    uint64_t stamp;
+    int64_t until, look_at;
+    uint32_t failures; /* of this stamp, in a row */
+    char why[768];
 };
 
 /* A prover whose proofs did not verify. */
@@ -48,6 +61,7 @@ struct engine {
     size_t liars_len;
     uint64_t wrong; /* of all of them */
     struct pace pace;
+    struct hold holds[SCHED_SIZES];
     struct stage_times times;
     struct link_hello hello;
     struct link_status status;
@@ -66,16 +80,6 @@ struct strike {
     int32_t avoid_gpu;
 };
 
-/* A size whose parameters could not be used. */
-struct hold {
-    bool on;   /* nothing of this size is given out */
-    bool told; /* everybody knows, and wants to know its end */
-    uint64_t stamp;
-    int64_t until, look_at;
-    uint32_t failures; /* of this stamp, in a row */
-    char why[768];
-};
-
 /* A partition that should go elsewhere, and where there is no room at the moment. */
 struct parked {
     struct partition_work work;
@@ -92,7 +96,7 @@ struct sched {
 
     struct engine *engines;
     size_t engines_len;
-    struct hold holds[SCHED_SIZES];
+    enum job_lack lacks[SCHED_SIZES]; /* of all engines, as the job table knows it */
     struct strike *strikes;
     size_t strikes_len, strikes_room;
     struct parked *parked;
@@ -119,6 +123,8 @@ void engine_tell(const struct sched *s, const struct engine *e, const char *what
 bool engine_say(struct sched *s, struct engine *e, const struct link_message *m, int fd);
 void engine_start(struct sched *s, struct engine *e);
 void engine_kill(struct sched *s, struct engine *e, const char *why);
+/* The same where what it had in flight is not to blame. */
+void engine_replace(struct sched *s, struct engine *e, const char *why);
 /* What others wish of it. */
 void engine_tell_wishes(struct sched *s, struct engine *e);
 /* Takes in all it has said. */
@@ -133,7 +139,8 @@ struct strike *sched_find_strike(struct sched *s, uint64_t job, uint32_t partiti
 void sched_give_back(struct sched *s, uint64_t job, uint32_t partition);
 /* The engine is to blame, or the partition is: back to the queue, but not for ever. */
 void sched_strike_out(struct sched *s, uint64_t job, uint32_t partition, const char *what);
-void sched_on_done(struct sched *s, struct engine *e, const struct link_done *d);
+void sched_on_done(struct sched *s, struct engine *e, const struct in_flight *flight,
+                   const struct link_done *d);
 void sched_on_failed(struct sched *s, struct engine *e, const struct in_flight *flight,
                      const struct link_failed *f);
 void sched_on_wrong(struct sched *s, struct engine *e, const struct link_wrong *w);
@@ -141,9 +148,9 @@ void sched_on_wrong(struct sched *s, struct engine *e, const struct link_wrong *
 void sched_on_written(void *ctx);
 void sched_take_written(struct sched *s);
 void sched_retry_unwritten(struct sched *s);
-/* Sizes whose parameters may be tried again; and one whose parameters are there. */
+/* Sizes that may be tried again; and one whose parameters an engine has. */
 void sched_check_holds(struct sched *s);
-void sched_end_hold(struct sched *s, const struct sector_size *size);
+void engine_end_hold(struct engine *e, const struct sector_size *size);
 bool engine_is_set_aside(struct engine *e, int32_t gpu);
 /* As far as it is known what provers it has. */
 bool engine_all_set_aside(struct engine *e);
@@ -152,6 +159,8 @@ void engine_say_set_aside(struct sched *s, struct engine *e, int32_t gpu);
 void sched_look_for_provers(struct sched *s);
 
 /* ---- sched_deal.c ---- */
+/* It can never prove this size, or not at present. */
+bool engine_refuses(const struct engine *e, const struct sector_size *size);
 void sched_give_out(struct sched *s);
 void sched_steal(struct sched *s);
 /* What it has not begun, it should give back. */

@@ -164,10 +164,30 @@ void sched_retry_unwritten(struct sched *s)
     }
 }
 
-void sched_on_done(struct sched *s, struct engine *e, const struct link_done *d)
+/* The files have been replaced since the engine read them. What was proved without any says no key. */
+static bool is_outdated(struct sched *s, const struct in_flight *flight,
+                        const struct partition_report *r)
+{
+    static const uint8_t none[SRS_VK_DIGEST_BYTES];
+    uint8_t now[SRS_VK_DIGEST_BYTES];
+
+    if (!s->opt.params_key || !flight->has_params_at ||
+        memcmp(r->vk_digest, none, sizeof(none)) == 0)
+        return false;
+    return s->opt.params_key(s->opt.ctx, flight->size, flight->has_params_at, now) == 0 &&
+           memcmp(r->vk_digest, now, sizeof(now)) != 0;
+}
+
+void sched_on_done(struct sched *s, struct engine *e, const struct in_flight *flight,
+                   const struct link_done *d)
 {
     const struct partition_report *r = &d->report;
 
+    if (is_outdated(s, flight, r)) {
+        sched_give_back(s, d->job, d->partition);
+        engine_replace(s, e, "it proves with parameters whose files have been replaced");
+        return;
+    }
     e->failures = 0;
     pace_proved(&e->pace, sched_now_ms());
     stage_times_add(&e->times, &d->course);
@@ -190,11 +210,11 @@ void sched_on_done(struct sched *s, struct engine *e, const struct link_done *d)
     write_result(s, c);
 }
 
-/* ---- sizes whose parameters cannot be used ---- */
+/* ---- sizes that an engine cannot prove at present ---- */
 
-static struct hold *hold_of(struct sched *s, const struct sector_size *size)
+static struct hold *hold_of(struct engine *e, const struct sector_size *size)
 {
-    return &s->holds[size - sector_sizes];
+    return &e->holds[size - sector_sizes];
 }
 
 static uint64_t stamp_of(struct sched *s, const struct sector_size *size)
@@ -211,33 +231,42 @@ static uint32_t hold_pause_ms(const struct sched *s, uint32_t failures)
     return (uint32_t)(ms < PARAMS_RETRY_LAST_MS ? ms : PARAMS_RETRY_LAST_MS);
 }
 
-/* Whoever took the parameters away, or damaged them, may bring them back. */
-static void hold_size(struct sched *s, struct engine *e, const struct sector_size *size,
-                      const char *why)
+static void tell_of_hold(struct sched *s, struct engine *e, const struct sector_size *size,
+                         enum job_lack lacks, const char *why)
 {
-    struct hold *h = hold_of(s, size);
+    const bool memory = lacks == JOB_LACKS_MEMORY;
     char text[960];
 
-    if (!h->told || strcmp(h->why, why) != 0) {
-        log_err(log_str("size", size->name), log_i64("node", e->node),
-                log_str("msg", "waiting for parameters"), log_str("error", why));
-        snprintf(text, sizeof(text), "waits for parameters of %s: %s", size->name, why);
-        engine_tell(s, e, text);
-    }
+    log_err(log_str("size", size->name), log_i64("node", e->node),
+            log_str("msg", memory ? "waiting for memory" : "waiting for parameters"),
+            log_str("error", why));
+    snprintf(text, sizeof(text), "waits for %s %s: %s", memory ? "memory for" : "parameters of",
+             size->name, why);
+    engine_tell(s, e, text);
+}
+
+/* Whoever took the parameters away, or damaged them, may bring them back, and whoever has the memory may end. */
+static void hold_size(struct sched *s, struct engine *e, const struct sector_size *size,
+                      enum job_lack lacks, const char *why)
+{
+    struct hold *h = hold_of(e, size);
+
+    if (!h->told || strcmp(h->why, why) != 0)
+        tell_of_hold(s, e, size, lacks, why);
     snprintf(h->why, sizeof(h->why), "%s", why);
+    h->lacks = lacks;
     h->told = true;
     h->failures += !h->on; /* several partitions may fail for one reason */
     h->until = sched_now_ms() + hold_pause_ms(s, h->failures);
     h->look_at = sched_now_ms() + PARAMS_LOOK_MS;
     h->stamp = stamp_of(s, size);
     h->on = true;
-    jobs_hold_size(s->opt.jobs, size, true);
 }
 
 /* Gives out one more try when something has changed, or after the pause. */
-static void check_hold(struct sched *s, const struct sector_size *size)
+static void check_hold(struct sched *s, struct engine *e, const struct sector_size *size)
 {
-    struct hold *h = hold_of(s, size);
+    struct hold *h = hold_of(e, size);
     int64_t now = sched_now_ms();
 
     if (!h->on || (now < h->until && now < h->look_at))
@@ -248,35 +277,50 @@ static void check_hold(struct sched *s, const struct sector_size *size)
         return;
     h->failures = changed ? 0 : h->failures;
     h->on = false;
-    jobs_hold_size(s->opt.jobs, size, false);
+}
+
+/* What keeps a size waiting, where no engine that is there takes it at present. */
+static enum job_lack lack_of_all(struct sched *s, const struct sector_size *size)
+{
+    enum job_lack lacks = JOB_LACKS_NOTHING;
+
+    for (size_t i = 0; i < s->engines_len; i++) {
+        struct engine *e = &s->engines[i];
+        if (e->state != ENGINE_READY)
+            continue;
+        if (!engine_refuses(e, size))
+            return JOB_LACKS_NOTHING;
+        if (hold_of(e, size)->on)
+            lacks = hold_of(e, size)->lacks;
+    }
+    return lacks;
 }
 
 void sched_check_holds(struct sched *s)
 {
-    for (const struct sector_size *size = sector_sizes; size->name; size++)
-        check_hold(s, size);
+    for (const struct sector_size *size = sector_sizes; size->name; size++) {
+        enum job_lack *told = &s->lacks[size - sector_sizes];
+        for (size_t i = 0; i < s->engines_len; i++)
+            check_hold(s, &s->engines[i], size);
+        enum job_lack lacks = lack_of_all(s, size);
+        if (lacks != *told)
+            jobs_hold_size(s->opt.jobs, size, lacks);
+        *told = lacks;
+    }
 }
 
-/* The parameters of this size are there. */
-void sched_end_hold(struct sched *s, const struct sector_size *size)
+void engine_end_hold(struct engine *e, const struct sector_size *size)
 {
-    struct hold *h = hold_of(s, size);
+    struct hold *h = hold_of(e, size);
 
     if (!h->told)
         return;
-    log_info(log_str("size", size->name), log_str("msg", "the parameters can be used again"));
+    log_info(log_str("size", size->name), log_i64("node", e->node),
+             log_str("msg", h->lacks == JOB_LACKS_MEMORY ? "there is memory again"
+                                                         : "the parameters can be used again"));
     h->failures = 0;
     h->told = false;
-    if (h->on)
-        jobs_hold_size(s->opt.jobs, size, false);
     h->on = false;
-}
-
-static void wait_for_params(struct sched *s, struct engine *e, const struct in_flight *f,
-                            const char *why)
-{
-    hold_size(s, e, f->size, why);
-    sched_give_back(s, f->job, f->partition);
 }
 
 /* Input errors fail the job, troubles of the engine send the partition round again. */
@@ -288,8 +332,10 @@ void sched_on_failed(struct sched *s, struct engine *e, const struct in_flight *
         sched_give_back(s, f->job, f->partition);
         return;
     }
-    if (f->code == -ENOKEY) {
-        wait_for_params(s, e, flight, f->text);
+    if (f->code == -ENOKEY || f->code == -EBUSY) {
+        hold_size(s, e, flight->size, f->code == -EBUSY ? JOB_LACKS_MEMORY : JOB_LACKS_PARAMS,
+                  f->text);
+        sched_give_back(s, f->job, f->partition);
         return;
     }
     log_err(log_u64("job", f->job), log_u64("partition", f->partition), log_i64("node", e->node),

@@ -111,6 +111,18 @@ static void put_engine(FILE *out, const struct engine_status *e)
         put_in_flight(out, e, i);
 }
 
+static void put_hold(FILE *out, const struct sched_hold *h)
+{
+    const char *lacks = h->lacks == JOB_LACKS_MEMORY ? "memory" : "parameters";
+
+    fprintf(out, "%-11s %s: ", lacks, h->size->name);
+    if (h->all)
+        fprintf(out, "jobs wait for %s", lacks);
+    else
+        fprintf(out, "node %d waits for %s", h->node, lacks);
+    fprintf(out, ", next try in %.0f s: %s\n", (double)h->retry_in_ms / 1e3, h->why);
+}
+
 static void put_engines(FILE *out, struct sched *sched)
 {
     struct sched_status *st = malloc(sizeof(*st));
@@ -125,8 +137,7 @@ static void put_engines(FILE *out, struct sched *sched)
               "parameters, then start the service again; jobs wait\n",
               out);
     for (size_t i = 0; i < st->holds_len; i++)
-        fprintf(out, "parameters  %s: jobs wait for parameters, next try in %.0f s: %s\n",
-                st->holds[i].size->name, (double)st->holds[i].retry_in_ms / 1e3, st->holds[i].why);
+        put_hold(out, &st->holds[i]);
     if (st->unwritten > 0)
         fprintf(out, "store       cannot be written: %" PRIu32 " verified proofs wait in memory\n",
                 st->unwritten);
@@ -238,7 +249,9 @@ static void put_job(FILE *out, const struct job_info *info)
     fprintf(out, "            %" PRIu64 " %s: %s %" PRIu32 "/%" PRIu32 ", priority %s%s\n", info->id,
             name, job_state_name(info->state), info->partitions_done, info->partitions,
             job_priority_name(info->priority),
-            info->waits_for_params ? ", waiting for parameters" : "");
+            info->waits_for_params   ? ", waiting for parameters"
+            : info->waits_for_memory ? ", waiting for memory"
+                                     : "");
 }
 
 /* The oldest first; priority decides among them, which the line shows. */
@@ -325,6 +338,15 @@ static void put_job_metrics(FILE *out, struct jobs *jobs)
     fprintf(out, "proofd_store_repaired_total %" PRIu64 "\n", t.repaired);
 }
 
+static size_t count_held(const struct sched_status *st)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < st->holds_len; i++)
+        n += st->holds[i].all;
+    return n;
+}
+
 static void put_partition_metrics(FILE *out, const struct sched_status *st)
 {
     head(out, "partitions_done_total", "counter", "Partition proofs verified and journalled.");
@@ -338,8 +360,9 @@ static void put_partition_metrics(FILE *out, const struct sched_status *st)
     fprintf(out, "proofd_partitions_stolen_total %" PRIu64 "\n", st->partitions_stolen);
     head(out, "no_prover", "gauge", "1: every prover has been set aside for wrong proofs, jobs wait.");
     fprintf(out, "proofd_no_prover %d\n", st->no_prover);
-    head(out, "sizes_held", "gauge", "Sector sizes whose parameters cannot be used: jobs wait.");
-    fprintf(out, "proofd_sizes_held %zu\n", st->holds_len);
+    head(out, "sizes_held", "gauge",
+         "Sector sizes that lack parameters or memory everywhere: jobs wait.");
+    fprintf(out, "proofd_sizes_held %zu\n", count_held(st));
     head(out, "proofs_unwritten", "gauge", "Verified proofs that wait for room on the disk.");
     fprintf(out, "proofd_proofs_unwritten %" PRIu32 "\n", st->unwritten);
 }

@@ -301,6 +301,8 @@ static void waits_for(const struct job_info *info, char *out, size_t max)
         snprintf(out, max, " waiting for parameters %d%%", info->params_percent);
     else if (info->waits_for_params)
         snprintf(out, max, " waiting for parameters");
+    else if (info->waits_for_memory)
+        snprintf(out, max, " waiting for memory");
     else if (info->state == JOB_QUEUED && info->same_as)
         snprintf(out, max, " waits=job:%" PRIu64, info->same_as);
     else if (info->state == JOB_QUEUED && info->node < 0)

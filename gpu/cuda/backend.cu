@@ -169,6 +169,7 @@ static int cuda_load(struct backend *be, const struct srs *srs, const struct cir
     prover &p = cuda_of(be)->on;
 
     p.memory_limit = be->memory_limit;
+    p.lacks = 0; /* of this call alone */
     const int ret = p.load(srs, circuit, progress, progress_ctx, err);
     be->lacks = p.lacks;
     return judged(be, ret, err);
@@ -180,6 +181,7 @@ static int cuda_develop(struct backend *be, const struct circuit *circuit, const
     prover &p = cuda_of(be)->on;
 
     p.memory_limit = be->memory_limit;
+    p.lacks = 0;
     const int ret = p.develop(circuit, t, ic, progress, progress_ctx, err);
     be->lacks = p.lacks;
     return judged(be, ret, err);

@@ -98,6 +98,7 @@ static void bring(size_t k, uint32_t waiting)
                 cuda->ops->evict(cuda, sets[i].srs);
     }
     need(ret);
+    ck_assert_uint_eq(cuda->lacks, 0); /* what an earlier load lacked is forgotten */
     sets[k].used = ++turns;
     ck_assert_uint_le(backend_cuda_device_bytes(),
                       cuda->memory_limit ? cuda->memory_limit : UINT64_MAX);

@@ -6,6 +6,8 @@
  * As an engine (proofd --engine): FAKE_ENGINE_DIR holds
  *   HASH.proof   raw proofs of the C1 whose decoded form has this SHA-256
  *   HASH.fail    (exists) that C1 fails instead
+ *   busy         (exists) others have the memory: nothing can be proved at present
+ *   key          hex: the digest of the key that it says it proves with, read at its start; without it: it says none
  *   delays       "SYNTHESIS_MS PROVING_MS", read for each partition anew; where they get shorter, who waits is let go
  * fake_engine learn C1 PROOFS DIR: writes HASH.proof; PROOFS has a line "INDEX HEX" for each
  * partition. fake_engine hash C1: prints HASH.
@@ -41,6 +43,7 @@ struct item {
 static struct item items[ITEMS_MAX];
 static size_t items_len;
 static int node;
+static uint8_t key[SRS_VK_DIGEST_BYTES];
 
 static int64_t now_ms(void)
 {
@@ -85,6 +88,27 @@ static bool must_fail(const char *hash)
 
     path_of(path, hash, ".fail");
     return access(path, F_OK) == 0;
+}
+
+static bool is_busy(void)
+{
+    char path[PATH_MAX];
+
+    path_of(path, "busy", "");
+    return access(path, F_OK) == 0;
+}
+
+static void read_key(void)
+{
+    char path[PATH_MAX], hex[2 * SRS_VK_DIGEST_BYTES + 1] = "";
+
+    path_of(path, "key", "");
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return;
+    if (fscanf(f, "%64s", hex) != 1 || hex_decode(key, hex, sizeof(key)) < 0)
+        exit(1);
+    fclose(f);
 }
 
 static void read_delays(unsigned *synthesis_ms, unsigned *proving_ms)
@@ -142,6 +166,7 @@ static void say_done(const struct item *it)
     r->node = node;
     r->params = SRS_INSECURE;
     r->total_ms = 1;
+    memcpy(r->vk_digest, key, sizeof(key));
     snprintf(r->device, sizeof(r->device), "fake");
     say(m);
 }
@@ -166,6 +191,11 @@ static void take_work(const struct link_work *w, int fd)
     read_delays(&synthesis_ms, &it->proving_ms);
     it->since_ms = now_ms();
     it->until_ms = it->since_ms + synthesis_ms;
+    if (is_busy()) {
+        say_failed(it, -EBUSY, "others have the memory");
+        items_len--;
+        return;
+    }
     say_stage(it, PARTITION_SYNTHESIZING);
 }
 
@@ -329,5 +359,6 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--node") == 0)
             node = atoi(argv[i + 1]);
     signal(SIGPIPE, SIG_IGN);
+    read_key();
     serve();
 }

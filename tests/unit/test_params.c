@@ -209,7 +209,7 @@ START_TEST(params_get__what_can_never_fit_gives_up_nothing)
 
     must_get("2KiB");
     machine.file_bytes = (uint64_t)1 << 41;
-    ck_assert_int_eq(get("4KiB", &ms, &err), -ENOMEM);
+    ck_assert_int_eq(get("4KiB", &ms, &err), -E2BIG);
     ck_assert_msg(strstr(err.text, "4KiB") && strstr(err.text, "2048.") &&
                       strstr(err.text, "this test has 1024.0 GiB"),
                   "%s", err.text);

@@ -141,6 +141,29 @@ START_TEST(params_watch__follows_a_file_that_comes_changes_and_goes)
 }
 END_TEST
 
+/* Without a look: what the last one found, if it is late enough. */
+START_TEST(params_watch_key__of_a_look_that_is_new_enough)
+{
+    uint8_t key[SRS_VK_DIGEST_BYTES];
+    struct srs_look seen;
+    struct errmsg err = {""};
+    struct timespec t;
+
+    ck_assert_int_eq(params_watch_key(watch, size, 0, key), -EAGAIN);
+    says(-ENOENT, dir);
+    ck_assert_int_eq(params_watch_key(watch, size, 0, key), -ENOENT);
+    make_params();
+    ck_assert_int_eq(look(&seen, &err), 0);
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const int64_t now = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    ck_assert_int_eq(params_watch_key(watch, size, now, key), -EAGAIN);
+    usleep(2000);
+    ck_assert_int_eq(look(&seen, &err), 0); /* by what is remembered of the file */
+    ck_assert_int_eq(params_watch_key(watch, size, now, key), 0);
+    ck_assert_mem_eq(key, seen.vk_digest, sizeof(key));
+}
+END_TEST
+
 /* The notes say which are good (test_transformed); here: they are looked for, and their coming and going is seen. */
 START_TEST(params_watch__sees_transformed_points)
 {
@@ -324,6 +347,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, params_watch__follows_a_file_that_comes_changes_and_goes);
+    tcase_add_test(tc, params_watch_key__of_a_look_that_is_new_enough);
     tcase_add_test(tc, params_watch__sees_transformed_points);
     tcase_add_test(tc, params_watch_last__is_what_was_seen);
     tcase_add_test(tc, params_watch__what_devices_make);

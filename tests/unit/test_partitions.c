@@ -371,7 +371,7 @@ START_TEST(jobs_hold_size__gives_out_nothing_of_that_size)
     submit("a", 1);
     work = take();
     ck_assert_ptr_eq(work.size, size);
-    jobs_hold_size(js->jobs, size, true);
+    jobs_hold_size(js->jobs, size, JOB_LACKS_PARAMS);
     ck_assert_int_eq(jobs_take_partition(js->jobs, 1, &work), -EAGAIN);
     ck_assert(!js_find(js, "a").waits_for_params); /* one is being proved */
     jobs_partition_returned(js->jobs, work.job, 0);
@@ -379,8 +379,11 @@ START_TEST(jobs_hold_size__gives_out_nothing_of_that_size)
     ck_assert_int_eq(js_find(js, "a").params_percent, -1);
     submit("b", 2);
     ck_assert(js_find(js, "b").waits_for_params);
-    jobs_hold_size(js->jobs, sector_size_by_name("8MiB"), true);
-    jobs_hold_size(js->jobs, size, false);
+    jobs_hold_size(js->jobs, size, JOB_LACKS_MEMORY);
+    ck_assert(js_find(js, "b").waits_for_memory && !js_find(js, "b").waits_for_params);
+    jobs_hold_size(js->jobs, sector_size_by_name("8MiB"), JOB_LACKS_PARAMS);
+    jobs_hold_size(js->jobs, size, JOB_LACKS_NOTHING);
+    ck_assert(!js_find(js, "b").waits_for_memory);
     ck_assert(!js_find(js, "a").waits_for_params && !js_find(js, "b").waits_for_params);
     js_prove_all(js);
     check_proof("a", 7);

@@ -48,7 +48,7 @@ static struct {
     uint32_t partition;
     enum partition_stage stage;
 } stages[4 * JOBS_MAX * PARTITIONS_MAX];
-static size_t stages_len;
+static size_t stages_len, read_len;
 static uint32_t partitions = 10; /* of a job */
 static unsigned prepared;        /* how often ground was brought */
 static bool ground_missing;
@@ -102,6 +102,11 @@ static void on_stage(void *ctx, const struct link_work *w, enum partition_stage 
 {
     (void)ctx;
     pthread_mutex_lock(&lock);
+    if (stage == PARTITION_READING) { /* of a few, and before all else */
+        read_len++;
+        pthread_mutex_unlock(&lock);
+        return;
+    }
     stages[stages_len].job = w->job;
     stages[stages_len].partition = w->partition;
     stages[stages_len++].stage = stage;
@@ -792,6 +797,31 @@ START_TEST(pipeline_ask__is_done_when_nothing_is_in_flight)
 }
 END_TEST
 
+static bool no_memory; /* to read documents with (the Makefile wraps this) */
+int __real_document_from_fd(int fd, struct sim *device, struct document **out, struct errmsg *why);
+int __wrap_document_from_fd(int fd, struct sim *device, struct document **out, struct errmsg *why);
+
+int __wrap_document_from_fd(int fd, struct sim *device, struct document **out, struct errmsg *why)
+{
+    return no_memory ? errmsg_set(why, -ENOMEM, "no memory for a document")
+                     : __real_document_from_fd(fd, device, out, why);
+}
+
+/* Nor is it its fault. */
+START_TEST(pipeline__a_document_that_finds_no_memory_may_come_again)
+{
+    make("", 1, 1, 1, 4);
+    no_memory = true;
+    ck_assert_int_eq(give_only(1, 0, 1, document(2)), 0);
+    wait_answers(1);
+    ck_assert_int_eq(answers[1][0].code, -EBUSY);
+    no_memory = false;
+    ck_assert_int_eq(give_only(2, 0, 1, document(2)), 0);
+    wait_answers(2);
+    finish();
+}
+END_TEST
+
 START_TEST(pipeline__refuses_what_is_no_document)
 {
     int fd = memfd_create("document", MFD_CLOEXEC);
@@ -800,6 +830,7 @@ START_TEST(pipeline__refuses_what_is_no_document)
     ck_assert_int_eq(give_only(1, 0, 1, fd), 0);
     wait_answers(1);
     ck_assert_int_eq(answers[1][0].code, -EBADMSG);
+    ck_assert_uint_eq(read_len, 1); /* told before it is known how it ends */
     ck_assert_int_eq(give_only(2, 10, 1, document(2)), 0);
     wait_answers(2);
     ck_assert_int_eq(answers[2][10].code, -EINVAL);
@@ -856,6 +887,7 @@ int main(void)
     tcase_add_loop_test(tc, pipeline_destroy__in_the_midst_of_it, 0, 8);
     tcase_add_test(tc, pipeline__ground_is_brought_when_nothing_is_in_flight);
     tcase_add_test(tc, pipeline_ask__is_done_when_nothing_is_in_flight);
+    tcase_add_test(tc, pipeline__a_document_that_finds_no_memory_may_come_again);
     tcase_add_test(tc, pipeline__refuses_what_is_no_document);
     tcase_add_test(tc, pipeline_provers__tell_of_a_step_that_never_ends);
     suite_add_tcase(s, tc);

@@ -27,8 +27,10 @@ static struct {
     enum fate fate[PARTITIONS];
     uint32_t takes[PARTITIONS], returned, stages, write_refusals;
     bool cancelled;
-    bool held[2]; /* partitions of even numbers are of the first size, of odd ones of the second */
+    /* Partitions of even numbers are of the first size, of odd ones of the second. */
+    enum job_lack held[2];
     uint32_t holds;
+    uint8_t keys[PARTITIONS]; /* that proofs were made with: their digests' first bytes */
     unsigned percent; /* the last */
     enum job_priority priority;
     bool hurry; /* the job becomes urgent when a partition has just been taken */
@@ -74,13 +76,13 @@ void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,
     pthread_mutex_unlock(&table.lock);
 }
 
-void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, bool held)
+void jobs_hold_size(struct jobs *jobs, const struct sector_size *size, enum job_lack lacks)
 {
     (void)jobs;
     ck_assert_uint_lt((size_t)(size - sector_sizes), 2);
     pthread_mutex_lock(&table.lock);
-    table.holds += held;
-    table.held[size - sector_sizes] = held;
+    table.holds += lacks != JOB_LACKS_NOTHING;
+    table.held[size - sector_sizes] = lacks;
     pthread_mutex_unlock(&table.lock);
 }
 
@@ -98,6 +100,7 @@ void jobs_partitions_done(struct jobs *jobs, struct proof_result *results, size_
     for (size_t i = 0; i < len; i++) {
         struct proof_result *r = &results[i];
         ck_assert_uint_eq(r->proof[0], r->partition);
+        table.keys[r->partition] = r->report.vk_digest[0];
         r->ret = table.write_refusals > 0 ? -ENOSPC : 0;
         if (r->ret < 0)
             table.write_refusals--;
@@ -287,6 +290,30 @@ static void on_params(const struct link_params *p)
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
 }
 
+#define OLD_LIVES 4 /* more than a partition may see die */
+
+/* How many engines there have been with this one: it adds itself to a file. */
+static long lives(const char *marker)
+{
+    static long n;
+    FILE *f = n ? NULL : fopen(marker, "a");
+
+    if (f) {
+        fputc('x', f);
+        n = ftell(f);
+        fclose(f);
+    }
+    return n;
+}
+
+/* Others have its memory, until a file says otherwise; or node 0's, for ever. */
+static bool is_busy(const char *mode)
+{
+    if (strcmp(mode, "busy-on-0") == 0)
+        return engine_node == 0;
+    return strcmp(mode, "busy") == 0 && access(marker_path, F_OK) != 0;
+}
+
 static void answer(const char *mode, const struct link_work *w)
 {
     struct link_message m = {.type = LINK_STAGE,
@@ -297,21 +324,25 @@ static void answer(const char *mode, const struct link_work *w)
     if (strncmp(mode, "no-params", 9) == 0)
         link_send(SUPERVISOR_ENGINE_FD, &m, -1);
     m.stage = (struct link_stage){w->job, w->partition, PARTITION_PROVING, 0};
-    if (!no_params)
+    if (!no_params && !is_busy(mode))
         link_send(SUPERVISOR_ENGINE_FD, &m, -1);
     memset(&m, 0, sizeof(m));
-    if (strcmp(mode, "fail") == 0 || strcmp(mode, "no-memory") == 0 || no_params) {
+    if (strcmp(mode, "fail") == 0 || strcmp(mode, "no-memory") == 0 || no_params || is_busy(mode)) {
         m.type = LINK_FAILED;
         m.failed = (struct link_failed){w->job, w->partition, -EILSEQ, "made to fail"};
         if (strcmp(mode, "no-memory") == 0)
             m.failed.code = -ENOMEM;
         if (no_params)
             m.failed.code = -ENOKEY;
+        if (is_busy(mode))
+            m.failed.code = -EBUSY;
     } else {
         m.type = LINK_DONE;
         m.done = (struct link_done){
             .job = w->job, .partition = w->partition, .report.params = SRS_CHECKED};
         m.done.report.node = engine_node;
+        if (strcmp(mode, "old-params") == 0)
+            m.done.report.vk_digest[0] = lives(marker_path) > OLD_LIVES ? 2 : 1;
         m.done.proof[0] = (uint8_t)w->partition;
         if (strcmp(mode, "nan") == 0 && !is_second_life(marker_path))
             m.done.report.msm_ms = nan("");
@@ -321,6 +352,27 @@ static void answer(const char *mode, const struct link_work *w)
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
     if (strcmp(mode, "twice") == 0)
         link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+static void say_stage(uint32_t partition, enum partition_stage stage)
+{
+    struct link_message m = {.type = LINK_STAGE, .stage = {1, partition, stage, 0}};
+
+    link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+/* Partition 0 kills engines, but not before another one is there too: while it is proved, or while its document is read. */
+static void die_of_0(enum partition_stage stage, const struct link_work *w)
+{
+    static bool there;
+
+    if (there)
+        raise(SIGKILL);
+    there = w->partition == 0;
+    if (there)
+        say_stage(0, stage);
+    else
+        answer("work", w);
 }
 
 static bool without_gpu_5;
@@ -363,6 +415,10 @@ static int engine_main(const char *mode, const char *marker)
             raise(SIGKILL);
         if (is_wrong(mode))
             send_wrong(&m.work);
+        else if (strcmp(mode, "die-proving-0") == 0)
+            die_of_0(PARTITION_PROVING, &m.work);
+        else if (strcmp(mode, "die-reading-0") == 0)
+            die_of_0(PARTITION_READING, &m.work);
         else if (strcmp(mode, "hold") != 0 && (strcmp(mode, "hold-on-0") != 0 || engine_node != 0))
             answer(mode, &m.work);
     }
@@ -399,6 +455,17 @@ static void setup(void)
 static uint32_t params_retry_ms = 20;
 static uint64_t say_stamp(void *ctx, const struct sector_size *size);
 
+static uint8_t key_of_files; /* 0: nobody knows */
+static int say_key(void *ctx, const struct sector_size *size, int64_t since_ms,
+                   uint8_t vk_digest[SRS_VK_DIGEST_BYTES])
+{
+    (void)ctx, (void)size;
+    ck_assert_int_gt(since_ms, 0);
+    memset(vk_digest, 0, SRS_VK_DIGEST_BYTES);
+    vk_digest[0] = key_of_files;
+    return key_of_files ? 0 : -EAGAIN;
+}
+
 static size_t nodes_len = 1;
 
 static void begin(const char *mode, size_t partitions, uint32_t silence_ms)
@@ -408,6 +475,7 @@ static void begin(const char *mode, size_t partitions, uint32_t silence_ms)
                                 .nodes_len = nodes_len, .silence_ms = silence_ms, .journal_retry_ms = 20,
                                 .params_retry_ms = params_retry_ms,
                                 .params_stamp = say_stamp,
+                                .params_key = say_key,
                                 .event = note_event};
 
     argv[0] = self;
@@ -641,6 +709,21 @@ START_TEST(sched__a_partition_that_kills_engines_fails_its_job)
 }
 END_TEST
 
+/* What only waits in these engines has nothing to do with it. */
+START_TEST(sched__what_waits_beside_a_partition_that_kills_is_not_to_blame)
+{
+    static const char *const modes[] = {"die-proving-0", "die-reading-0"};
+
+    begin(modes[_i], 5, 0);
+    wait_until(one_failed);
+    wait_until(all_but_one_done);
+    end();
+    ck_assert_uint_eq(table.takes[0], SCHED_STRIKES);
+    ck_assert_uint_eq(table.takes[1], SCHED_STRIKES + 1);
+    ck_assert_ptr_nonnull(strstr(table.text, "partition 0: given up after 3 tries"));
+}
+END_TEST
+
 START_TEST(sched__trouble_of_the_engine_is_retried_then_given_up)
 {
     begin("no-memory", 1, 0);
@@ -744,6 +827,7 @@ START_TEST(sched__missing_parameters_are_waited_for)
     ck_assert_uint_eq(st.holds_len, 1);
     ck_assert_str_eq(st.holds[0].size->name, "2KiB");
     ck_assert_str_eq(st.holds[0].why, "made to fail");
+    ck_assert_int_eq(st.holds[0].lacks, JOB_LACKS_PARAMS);
     ck_assert_ptr_nonnull(
         strstr(events, "engine node=0 waits for parameters of 2KiB: made to fail\n"));
     ck_assert_uint_eq(count(FAILED), 0);
@@ -753,6 +837,71 @@ START_TEST(sched__missing_parameters_are_waited_for)
     sched_status(sched, &st);
     ck_assert_uint_eq(st.holds_len, 0);
     ck_assert_uint_eq(table.percent, 34);
+}
+END_TEST
+
+/* After they were tried five times. */
+static bool both_sizes_wait(void)
+{
+    static struct sched_status st;
+
+    sched_status(sched, &st);
+    pthread_mutex_lock(&table.lock);
+    bool often = table.takes[0] + table.takes[1] >= 10;
+    pthread_mutex_unlock(&table.lock);
+    return often && st.holds_len == 2;
+}
+
+/* However often there was none: that is no partition's fault. */
+START_TEST(sched__memory_that_others_have_is_waited_for)
+{
+    static struct sched_status st;
+
+    begin("busy", 4, 0);
+    wait_until(both_sizes_wait);
+    sched_status(sched, &st);
+    ck_assert_uint_eq(count(FAILED), 0);
+    ck_assert_int_eq(st.holds[0].lacks, JOB_LACKS_MEMORY);
+    ck_assert(st.holds[0].all);
+    ck_assert_ptr_nonnull(
+        strstr(events, "engine node=0 waits for memory for 2KiB: made to fail\n"));
+    touch_marker();
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.holds_len, 0);
+}
+END_TEST
+
+static bool both_are_ready(void)
+{
+    static struct sched_status st;
+
+    sched_status(sched, &st);
+    return st.engines[0].state == ENGINE_READY && st.engines[1].state == ENGINE_READY;
+}
+
+/* What one engine has not the memory for, or no parameters, goes to the other, and neither waits for the first one. */
+START_TEST(sched__an_engine_that_cannot_load_leaves_it_to_another)
+{
+    static struct sched_status st;
+
+    nodes_len = 2;
+    params_retry_ms = 60000;
+    begin("busy-on-0", 0, 0);
+    wait_until(both_are_ready);
+    pthread_mutex_lock(&table.lock);
+    table.len = 1;
+    pthread_mutex_unlock(&table.lock);
+    sched_wake(sched);
+    wait_until(all_done);
+    sched_status(sched, &st);
+    end();
+    ck_assert_uint_eq(table.takes[0], 2); /* the first time by the first */
+    ck_assert_uint_eq(table.holds, 0);    /* no job says that it waits */
+    ck_assert_uint_eq(st.holds_len, 1);
+    ck_assert(!st.holds[0].all);
+    ck_assert_int_eq(st.holds[0].node, 0);
 }
 END_TEST
 
@@ -767,6 +916,35 @@ START_TEST(sched__changed_parameters_are_tried_at_once)
     wait_until(all_done);
     end();
     ck_assert_uint_eq(table.holds, 1);
+}
+END_TEST
+
+/* Until an engine has read the new ones, however often; nor is that the fault of what was there with them. */
+START_TEST(sched__what_replaced_parameters_proved_is_proved_again)
+{
+    static struct sched_status st;
+
+    key_of_files = 2;
+    begin("old-params", PARTITIONS, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.engines[0].deaths, OLD_LIVES);
+    for (size_t k = 0; k < PARTITIONS; k++)
+        ck_assert_uint_eq(table.keys[k], 2);
+}
+END_TEST
+
+START_TEST(sched__where_nobody_knows_the_files_what_is_proved_is_good)
+{
+    static struct sched_status st;
+
+    begin("old-params", PARTITIONS, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.engines[0].deaths, 0);
+    ck_assert_uint_eq(table.keys[0], 1);
 }
 END_TEST
 
@@ -891,6 +1069,7 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched_wish__what_is_in_flight_keeps_its_parameters);
     tcase_add_test(tc, sched__an_idle_engine_steals);
     tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
+    tcase_add_loop_test(tc, sched__what_waits_beside_a_partition_that_kills_is_not_to_blame, 0, 2);
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
     tcase_add_test(tc, sched__gives_no_engine_what_it_has_no_memory_for);
     tcase_add_test(tc, sched__tells_of_a_new_priority);
@@ -898,6 +1077,10 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__a_partition_that_cannot_be_proved_fails_at_once);
     tcase_add_test(tc, sched__missing_parameters_are_waited_for);
     tcase_add_test(tc, sched__changed_parameters_are_tried_at_once);
+    tcase_add_test(tc, sched__memory_that_others_have_is_waited_for);
+    tcase_add_test(tc, sched__an_engine_that_cannot_load_leaves_it_to_another);
+    tcase_add_test(tc, sched__what_replaced_parameters_proved_is_proved_again);
+    tcase_add_test(tc, sched__where_nobody_knows_the_files_what_is_proved_is_good);
     tcase_add_test(tc, sched__a_full_disk_delays_the_result_and_loses_nothing);
     tcase_add_test(tc, sched__a_cancelled_job_leaves_the_engine);
     tcase_add_loop_test(tc, sched__a_silent_engine_is_killed, 0, 2);

@@ -509,6 +509,9 @@ START_TEST(tree_render__status_lines)
     check_text(tree_job_ino(1, TREE_STATUS), "queued 0/10 node=1 waiting for parameters 34%\n");
     f->info.waits_for_params = false;
     f->info.node = -1;
+    f->info.waits_for_memory = true;
+    check_text(tree_job_ino(1, TREE_STATUS), "queued 0/10 waiting for memory\n");
+    f->info.waits_for_memory = false;
     f->info.same_as = 12;
     check_text(tree_job_ino(1, TREE_STATUS), "queued 0/10 waits=job:12\n");
     f->info.state = JOB_PROVING;
