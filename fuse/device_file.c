@@ -178,8 +178,8 @@ static void end_upload(struct device_file *f, bool aborted)
 static int begin_upload(struct request *r)
 {
     struct device_file *f = r->f;
-    int ret = users_take(f->all->users, f->lane.user, USER_WRITERS, 1,
-                         atomic_load(&f->all->places_user));
+    int ret =
+        users_take(f->all->users, f->lane.user, USER_WRITERS, 1, atomic_load(&f->all->places_user));
 
     if (ret < 0)
         return ret == -EDQUOT ? -EAGAIN : ret;

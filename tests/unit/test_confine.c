@@ -87,7 +87,7 @@ static void *wait_long(void *arg)
 
 static volatile sig_atomic_t caught;
 
-static void catch(int signal)
+static void note_signal(int signal)
 {
     caught += signal == SIGUSR1;
 }
@@ -113,7 +113,7 @@ START_TEST(confine_apply__keeps_signals_and_limits_to_itself)
     ck_assert(refused(prlimit(front, RLIMIT_NOFILE, NULL, &limit)));
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    signal(SIGUSR1, catch);
+    signal(SIGUSR1, note_signal);
     ck_assert_int_eq(raise(SIGUSR1), 0);
     ck_assert_int_eq(kill(getpid(), SIGUSR1), 0);
     ck_assert_int_eq(sigqueue(getpid(), SIGUSR1, nothing_more), 0);
