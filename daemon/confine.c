@@ -30,6 +30,10 @@ static const char *const refused[] = {
     "process_madvise",
     "pidfd_getfd",
     "kcmp",
+    "pidfd_send_signal",
+#ifdef __GLIBC__ /* which takes tgkill */
+    "tkill",
+#endif
     "mount",
     "umount2",
     "pivot_root",
@@ -156,10 +160,25 @@ static int refuse_processes(scmp_filter_ctx filter)
     return ret < 0 ? ret : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
+/* The front is of the same user: signals are for this process and its threads, limits for this one. */
+static int refuse_others(scmp_filter_ctx filter)
+{
+    static const char *const signals[] = {"kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"};
+    const uint32_t no = SCMP_ACT_ERRNO(EPERM);
+    int ret = seccomp_rule_add(filter, no, SCMP_SYS(prlimit64), 1, first_argument(SCMP_CMP_NE, 0));
+
+    for (size_t i = 0; i < ARRAY_LEN(signals) && ret == 0; i++)
+        ret = seccomp_rule_add(filter, no, seccomp_syscall_resolve_name(signals[i]), 1,
+                               first_argument(SCMP_CMP_NE, (uint64_t)getpid()));
+    return ret;
+}
+
 static int make_filter(scmp_filter_ctx filter)
 {
     int ret = refuse_networks(filter);
 
+    if (ret == 0)
+        ret = refuse_others(filter);
     if (ret == 0)
         ret = refuse_processes(filter);
     for (size_t i = 0; i < ARRAY_LEN(refused) && ret == 0; i++) {

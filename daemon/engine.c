@@ -38,6 +38,7 @@
 #define STATUS_PAUSE_MS 50 /* between those that go with results, while there is more to come */
 #define STATUS_BUSY_MS 100 /* likewise, while partitions are here: for who measures (history.h) */
 #define OOM_SCORE "500"    /* the kernel should take an engine rather than the front */
+#define PATIENCE 20        /* times a device's stall_ms: for a word while it is made ready */
 #define GPU_THREADS 4      /* that do a GPU's last additions */
 #define HEAP_BLOCK_MAX \
     (32 << 20) /* larger ones are mapped one by one; the most that glibc allows */
@@ -76,6 +77,8 @@ struct engine {
     _Atomic(struct pipeline *) pipeline; /* NULL until the builder has made it */
     atomic_int built;                    /* 0: not yet; 1: yes; negative: it cannot be */
     atomic_llong status_at;              /* when the last one was said */
+    _Atomic(const struct backend *) at_device; /* that is being made ready, NULL: none is */
+    atomic_llong device_heard;                 /* when it was asked, or got on */
 };
 
 /* A front that is gone is noticed by the reader. */
@@ -219,6 +222,14 @@ static int prepare_ground(void *ctx, const struct link_work *work, const struct 
     return ground_prepare(e->ground, size, waiting, ms, err);
 }
 
+static void note_device(void *ctx, const struct backend *be)
+{
+    struct engine *e = ctx;
+
+    atomic_store(&e->device_heard, now_ms());
+    atomic_store(&e->at_device, be);
+}
+
 /* What the front asked for by name. */
 static void do_chore(void *ctx, const struct sector_size *size, bool evict, uint32_t waiting)
 {
@@ -332,6 +343,24 @@ static bool serve_message(struct engine *e)
     }
 }
 
+static void __attribute__((noreturn))
+end_stalled(struct engine *e, const struct backend *be, int64_t ms, const char *what)
+{
+    log_err(log_i64("node", e->opt.node), log_str("device", be->ops->name), log_i64("ms", ms),
+            log_str("msg", "the device does not answer"), log_str("step", what));
+    leave_for(e, be);
+}
+
+/* While parameters come from a disk no device is asked for anything: that may take as long as it likes. */
+static void look_at_device(struct engine *e)
+{
+    const struct backend *be = atomic_load(&e->at_device);
+    int64_t ms = now_ms() - atomic_load(&e->device_heard); /* which was noted before the other */
+
+    if (be && be->stall_ms && ms > (int64_t)PATIENCE * be->stall_ms)
+        end_stalled(e, be, ms, "made ready");
+}
+
 /* A device that does not come back takes the process with it, which is what makes it come back. */
 static void look_for_stalls(struct engine *e)
 {
@@ -339,14 +368,10 @@ static void look_for_stalls(struct engine *e)
     struct pipeline *pipeline = atomic_load(&e->pipeline);
     uint32_t len = pipeline ? pipeline_provers(pipeline, provers) : 0;
 
-    for (uint32_t i = 0; i < len; i++) {
-        if (!provers[i].stalled)
-            continue;
-        log_err(log_i64("node", e->opt.node), log_str("device", provers[i].name),
-                log_u64("number", i), log_i64("ms", provers[i].step_ms),
-                log_str("msg", "the device does not answer"));
-        leave_for(e, e->backends[i]);
-    }
+    for (uint32_t i = 0; i < len; i++)
+        if (provers[i].stalled)
+            end_stalled(e, e->backends[i], provers[i].step_ms, "proving");
+    look_at_device(e);
 }
 
 static bool is_busy(struct engine *e)
@@ -497,18 +522,35 @@ static int make_backends(struct engine *e, struct errmsg *err)
     return ret;
 }
 
+struct making {
+    struct engine *engine;
+    const struct srs_options *opt;
+};
+
+static void note_making(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    const struct making *m = ctx;
+
+    note_device(m->engine, m->engine->backends[0]); /* which of them it is nobody says */
+    if (m->opt->progress)
+        m->opt->progress(m->opt->progress_ctx, stage, done, total);
+}
+
 /* Development parameters that no file holds. Whoever makes them makes the same: the key that was there first says so. */
 static int make_on_devices(void *ctx, const struct sector_size *size, const struct srs_options *opt,
                            struct srs **out, struct errmsg *err)
 {
-    const struct engine *e = ctx;
+    struct engine *e = ctx;
+    struct making making = {e, opt};
     const struct circuit *circuit = NULL;
     struct srs *srs = NULL;
 
     int ret = circuit_of_size(size, &circuit, err);
+    note_device(e, e->backends[0]);
     if (ret == 0)
-        ret = setup_on_devices(circuit, e->backends, e->backends_len, opt->progress,
-                               opt->progress_ctx, &srs, err);
+        ret = setup_on_devices(circuit, e->backends, e->backends_len, note_making, &making, &srs,
+                               err);
+    note_device(e, NULL);
     if (ret == 0)
         ret = setup_keep_key(size, e->opt.make, &srs->vk, err);
     for (size_t i = 0; i < e->backends_len && ret < 0; i++)
@@ -576,7 +618,9 @@ static int make_ground(struct engine *e, struct errmsg *err)
                                        .backends_len = e->backends_len,
                                        .params = e->params,
                                        .params_dir = e->opt.params,
-                                       .sim = e->sim};
+                                       .sim = e->sim,
+                                       .at_device = note_device,
+                                       .ctx = e};
 
     return ground_create(&opt, &e->ground, err);
 }

@@ -47,6 +47,7 @@ struct ground {
     uint64_t clock, used[GROUND_SIZES]; /* when, in turns of ground_get */
     uint32_t waiting;                   /* bits of sizes */
     bool urgent;                        /* devices may give these up, too */
+    const struct backend *asked;        /* is at something that may take long */
 };
 
 /* ---- compact witnesses ---- */
@@ -67,6 +68,60 @@ static int get_circuit(struct ground *g, const struct sector_size *size, struct 
     return size && is_compact(g) ? circuit_of_size(size, &g->circuit, err) : 0;
 }
 
+/* ---- what devices are asked for ---- */
+
+static void ask(struct ground *g, const struct backend *be)
+{
+    g->asked = be;
+    if (g->opt.at_device)
+        g->opt.at_device(g->opt.ctx, be);
+}
+
+static void answered(struct ground *g)
+{
+    ask(g, NULL);
+}
+
+/* A backend_progress. */
+static void get_on(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    struct ground *g = ctx;
+
+    (void)stage, (void)done, (void)total;
+    ask(g, g->asked);
+}
+
+static void give_up(struct ground *g, struct backend *be, const struct srs *srs)
+{
+    ask(g, be);
+    be->ops->evict(be, srs);
+    answered(g);
+}
+
+static int prepare_backend(struct ground *g, struct backend *be, struct errmsg *err)
+{
+    ask(g, be);
+    int ret = g->circuit ? groth16_prepare_compact(be, g->srs, g->circuit, get_on, g, err)
+                         : groth16_prepare(be, g->srs, get_on, g, err);
+    answered(g);
+    return ret;
+}
+
+static int pin(struct ground *g, struct backend *be, struct arena *arena, struct errmsg *err)
+{
+    ask(g, be);
+    int ret = be->ops->pin(be, arena_memory(arena), arena_get_info(arena)->bytes, err);
+    answered(g);
+    return ret;
+}
+
+static void unpin(struct ground *g, struct backend *be, struct arena *arena)
+{
+    ask(g, be);
+    be->ops->unpin(be, arena_memory(arena));
+    answered(g);
+}
+
 static void pin_arena(struct ground *g, struct arena *arena)
 {
     struct errmsg err;
@@ -75,7 +130,7 @@ static void pin_arena(struct ground *g, struct arena *arena)
         struct backend *be = g->opt.backends[i];
         if (!be->ops->pin || !is_compact(g))
             continue;
-        if (be->ops->pin(be, arena_memory(arena), arena_get_info(arena)->bytes, &err) < 0)
+        if (pin(g, be, arena, &err) < 0)
             log_warn(log_i64("node", g->opt.node),
                      log_str("msg", "a GPU takes witnesses by way of a copy"),
                      log_str("error", err.text));
@@ -88,7 +143,7 @@ static void pin_arena(struct ground *g, struct arena *arena)
 static void unpin_arena(struct ground *g, struct arena *arena)
 {
     if (g->pinned)
-        g->opt.backends[0]->ops->unpin(g->opt.backends[0], arena_memory(arena));
+        unpin(g, g->opt.backends[0], arena);
     g->pinned = false;
 }
 
@@ -367,7 +422,7 @@ static void evict_from(struct ground *g, struct backend *be, size_t size)
     log_info(log_i64("node", g->opt.node), log_str("device", be->ops->name),
              log_str("msg", "parameters given up for others"),
              log_str("size", sector_sizes[size].name));
-    be->ops->evict(be, held_of(g, size));
+    give_up(g, be, held_of(g, size));
 }
 
 /* Room for those at hand on a device that lacks it. False when there will not be enough: then nothing goes. */
@@ -430,8 +485,7 @@ static int prepare_backends(struct ground *g, struct errmsg *err)
     for (size_t i = 0; i < g->opt.backends_len && ret == 0; i++) {
         struct backend *be = g->opt.backends[i];
         do
-            ret = g->circuit ? groth16_prepare_compact(be, g->srs, g->circuit, NULL, NULL, err)
-                             : groth16_prepare(be, g->srs, NULL, NULL, err);
+            ret = prepare_backend(g, be, err);
         while (ret == -ENOSPC && evict_for(g, be));
     }
     return ret == -ENOSPC ? refuse_for_waiting(g, err) : ret;
@@ -574,7 +628,7 @@ int ground_evict(struct ground *g, const struct sector_size *size, uint32_t wait
         return errmsg_set(err, -EBUSY, "partitions wait that need them");
     for (size_t k = 0; k < g->opt.backends_len && srs; k++)
         if (g->opt.backends[k]->ops->evict)
-            g->opt.backends[k]->ops->evict(g->opt.backends[k], srs);
+            give_up(g, g->opt.backends[k], srs);
     if (g->size == size) {
         g->ready = false;
         g->size = NULL;

@@ -29,6 +29,9 @@ struct ground_options {
     struct params *params;
     const char *params_dir; /* as params has it */
     struct sim *sim;        /* NULL, or parameters are no more than a key */
+    /* A device does something that may take long; again while it gets on; NULL: it is through. By the thread that called. May be NULL. */
+    void (*at_device)(void *ctx, const struct backend *be);
+    void *ctx;
 };
 
 /* All of the options is borrowed. Says in the log what memory there is and what is lost. That there is not enough for some size is no

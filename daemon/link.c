@@ -264,9 +264,9 @@ int link_receive(int sock, struct link_message *m, int *fd)
     memset(m, 0, sizeof(*m));
     do
         n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET)); /* told once: what was sent is there */
     if (n < 0)
-        return errno == ECONNRESET ? -ENOTCONN : -errno;
+        return -errno;
     size_t fds = take_fds(&msg, fd);
     if (n == 0 && fds == 0)
         return -ENOTCONN;

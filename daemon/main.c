@@ -717,6 +717,7 @@ static void read_config_again(struct service *sv)
     const struct jobs_options opt = jobs_options(sv);
     jobs_set_limits(sv->jobs, &opt);
     fs_set_max_unfinished(sv->mount, opt.max_unfinished);
+    device_set_max_unfinished(atomic_load(&sv->device), opt.max_unfinished);
     if (sv->config.log_levels != levels) { /* else they may have been set through the mount */
         log_set_levels(sv->config.log_levels);
         sched_wake(sv->sched);

@@ -584,11 +584,13 @@ void pipeline_recall(struct pipeline *p, uint64_t job, uint32_t partition)
     pthread_mutex_lock(&p->lock);
     for (size_t i = 0; i < p->entries_len && !found; i++) {
         struct entry *e = &p->entries[i];
-        if (e->state != FLIGHT_WAITING || e->in_step || e->work.job != job ||
+        if (e->state != FLIGHT_WAITING || e->answered || e->work.job != job ||
             e->work.partition != partition)
             continue;
         work = e->work;
-        clear(p, e);
+        e->answered = true;
+        if (!e->in_step)
+            clear(p, e);
         found = true;
     }
     pthread_mutex_unlock(&p->lock);

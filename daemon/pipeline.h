@@ -75,7 +75,8 @@ void pipeline_destroy(struct pipeline *p);
 /* Takes a partition; `fd` (of the document) is the pipeline's in any case. Backend `avoid` does not get it as long as there is another;
  * SIZE_MAX: none. -EAGAIN when there is no room, or no backend. */
 int pipeline_give(struct pipeline *p, const struct link_work *work, size_t avoid, int fd);
-/* Gives a partition that has not been begun back, as failed with -EAGAIN; else nothing happens. */
+/* Gives a partition that has not been begun back, as failed with -EAGAIN; else nothing happens. One that is read, or whose ground is
+ * brought, has not been. */
 void pipeline_recall(struct pipeline *p, uint64_t job, uint32_t partition);
 /* A backend gets nothing any more. False when it was the last one: then what is here should be cancelled. */
 bool pipeline_set_aside(struct pipeline *p, size_t backend);

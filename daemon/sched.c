@@ -53,14 +53,33 @@ static void tell_log_levels(struct sched *s)
             engine_say(s, &s->engines[i], &m, -1);
 }
 
+/* When something is to be done about this engine, if nothing happens before. */
+static int64_t due_at(const struct sched *s, const struct engine *e)
+{
+    switch (e->state) {
+    case ENGINE_DOWN:
+        return atomic_load(&s->draining) ? NEVER : e->retry_at;
+    case ENGINE_STOPPING:
+        return e->flights_len > 0 ? e->killed + s->opt.silence_ms : NEVER;
+    case ENGINE_STARTING:
+        if (!e->pid) /* the spawner has not answered */
+            return NEVER;
+        break;
+    case ENGINE_READY:
+        break;
+    }
+    return e->heard + s->opt.silence_ms;
+}
+
 static void check_timers(struct sched *s, struct engine *e)
 {
-    int64_t now = sched_now_ms();
-
-    if (e->state == ENGINE_DOWN && now >= e->retry_at && !atomic_load(&s->draining))
+    if (sched_now_ms() < due_at(s, e))
+        return;
+    if (e->state == ENGINE_DOWN)
         engine_start(s, e);
-    if ((e->state == ENGINE_READY || (e->state == ENGINE_STARTING && e->pid)) &&
-        now - e->heard >= s->opt.silence_ms)
+    else if (e->state == ENGINE_STOPPING)
+        engine_take_back(s, e);
+    else
         engine_kill(s, e, "it has been silent for too long");
 }
 
@@ -189,10 +208,7 @@ static int poll_timeout(const struct sched *s)
 
     for (size_t i = 0; i < s->engines_len; i++) {
         const struct engine *e = &s->engines[i];
-        if (e->state == ENGINE_DOWN)
-            at = atomic_load(&s->draining) ? at : earliest(at, e->retry_at);
-        else if (e->state != ENGINE_STOPPING)
-            at = earliest(at, e->heard + s->opt.silence_ms);
+        at = earliest(at, due_at(s, e));
         for (size_t k = 0; k < SCHED_SIZES; k++)
             if (e->holds[k].on)
                 at = earliest(at, earliest(e->holds[k].until, e->holds[k].look_at));

@@ -19,6 +19,7 @@
 
 #define GPU_FAULTS_MAX 3 /* then an engine does without it */
 #define RESIDENT_EVERY_MS 500
+#define MESSAGES_MAX 1024 /* that are heard at a time: more than a socket holds */
 #define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
 
 void engine_tell(const struct sched *s, const struct engine *e, const char *what)
@@ -176,13 +177,31 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how, int
     }
 }
 
+static void end_engine(struct sched *s, struct engine *e)
+{
+    engine_hang_up(e);
+    e->state = ENGINE_STOPPING;
+    e->killed = sched_now_ms();
+    supervisor_kill(s->opt.supervisor, (uint32_t)(e - s->engines), SIGKILL);
+}
+
 void engine_kill(struct sched *s, struct engine *e, const char *why)
 {
     log_err(log_i64("node", e->node), log_i64("pid", e->pid), log_str("msg", "engine is killed"),
             log_str("why", why));
-    engine_hang_up(e);
-    e->state = ENGINE_STOPPING;
-    supervisor_kill(s->opt.supervisor, (uint32_t)(e - s->engines), SIGKILL);
+    end_engine(s, e);
+}
+
+void engine_take_back(struct sched *s, struct engine *e)
+{
+    log_err(log_i64("node", e->node), log_i64("pid", e->pid),
+            log_str("msg", "an engine that was killed does not end: others get what it holds"),
+            log_u64("in_flight", e->flights_len));
+    engine_tell(s, e, "does not end, though it was killed");
+    while (e->flights_len > 0) {
+        const struct in_flight *f = &e->flights[--e->flights_len];
+        sched_give_back(s, f->job, f->partition);
+    }
 }
 
 void engine_replace(struct sched *s, struct engine *e, const char *why)
@@ -426,16 +445,14 @@ void engine_listen(struct sched *s, struct engine *e)
     struct link_message m;
     int fd;
 
-    while (e->sock >= 0) {
+    for (int n = 0; e->sock >= 0 && n < MESSAGES_MAX; n++) {
         int ret = link_receive(e->sock, &m, &fd);
         if (fd >= 0)
             close(fd);
         if (ret == -EAGAIN)
             return;
         if (ret == -ENOTCONN) { /* its death will be reported; if it lives, it is of no use */
-            engine_hang_up(e);
-            e->state = ENGINE_STOPPING;
-            supervisor_kill(s->opt.supervisor, (uint32_t)(e - s->engines), SIGKILL);
+            end_engine(s, e);
             return;
         }
         e->heard = sched_now_ms();

@@ -53,6 +53,7 @@ struct engine {
     pid_t pid;
     int sock;
     int64_t started, heard;    /* when */
+    int64_t killed;            /* likewise, while it is stopping */
     int64_t retry_at, look_at; /* look_at: for its resident memory */
     uint32_t failures;         /* in a row */
     uint32_t starts, deaths;
@@ -127,7 +128,10 @@ void engine_kill(struct sched *s, struct engine *e, const char *why);
 void engine_replace(struct sched *s, struct engine *e, const char *why);
 /* What others wish of it. */
 void engine_tell_wishes(struct sched *s, struct engine *e);
-/* Takes in all it has said. */
+/* It does not end. What it holds goes back: nothing is heard of it any more, and a process that waits in the kernel is no partition's
+ * fault. */
+void engine_take_back(struct sched *s, struct engine *e);
+/* Takes in what it has said, or some of it: it may be saying more all the time. */
 void engine_listen(struct sched *s, struct engine *e);
 void engine_hang_up(struct engine *e);
 /* False when the spawner is dead. */

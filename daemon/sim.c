@@ -410,8 +410,6 @@ static int sim_load(struct backend *backend, const struct srs *srs, const struct
     struct srs_counts counts;
 
     (void)circuit;
-    (void)progress;
-    (void)progress_ctx;
     if (*set > 0)
         return 0;
     srs_counts(srs->size, &counts);
@@ -426,6 +424,8 @@ static int sim_load(struct backend *backend, const struct srs *srs, const struct
     }
     sleep_ms(bytes > 0 ? be->sim->load_ms : 0);
     *set = bytes;
+    if (progress)
+        progress(progress_ctx, "device", bytes, bytes);
     return 0;
 }
 

@@ -417,6 +417,12 @@ static const struct cuse_lowlevel_ops operations = {
 
 /* ---- what the rest of the service tells ---- */
 
+void device_set_max_unfinished(struct device *dev, uint32_t max)
+{
+    if (dev)
+        device_files_set_max_unfinished(dev->files, max);
+}
+
 void device_job_changed(struct device *dev, const struct job_info *info, enum job_state was,
                         bool gone)
 {

@@ -41,6 +41,9 @@ int device_start(struct device *dev, struct errmsg *err);
 void device_stop(struct device *dev);
 void device_destroy(struct device *dev);
 
+/* max_unfinished may change. After device_create; NULL is fine. */
+void device_set_max_unfinished(struct device *dev, uint32_t max);
+
 /* For jobs_options.changed: any thread, does not block. */
 void device_job_changed(struct device *dev, const struct job_info *info, enum job_state was,
                         bool gone);

@@ -25,7 +25,7 @@
 struct device_files {
     struct jobs *jobs;
     struct users *users;
-    uint64_t places_user;
+    atomic_uint_fast64_t places_user;
     void (*room)(void *ctx);
     void *ctx;
     struct intake *intake;
@@ -178,7 +178,8 @@ static void end_upload(struct device_file *f, bool aborted)
 static int begin_upload(struct request *r)
 {
     struct device_file *f = r->f;
-    int ret = users_take(f->all->users, f->lane.user, USER_WRITERS, 1, f->all->places_user);
+    int ret =
+        users_take(f->all->users, f->lane.user, USER_WRITERS, 1, atomic_load(&f->all->places_user));
 
     if (ret < 0)
         return ret == -EDQUOT ? -EAGAIN : ret;
@@ -223,7 +224,7 @@ static bool may_have_a_place(void *ctx, const struct parked *p)
     const struct device_file *f = ((const struct write_task *)p)->r.f;
     struct device_files *all = ctx;
 
-    return users_has(all->users, f->lane.user, USER_WRITERS) < all->places_user;
+    return users_has(all->users, f->lane.user, USER_WRITERS) < atomic_load(&all->places_user);
 }
 
 static bool may_wait(struct write_task *t)
@@ -448,11 +449,23 @@ struct jobs *device_files_jobs(struct device_files *all)
 
 /* ---- all of them ---- */
 
+static uint64_t half_of(uint32_t max_unfinished)
+{
+    uint32_t places = max_unfinished ? max_unfinished : UINT32_MAX;
+
+    return places / 2 + places % 2;
+}
+
+void device_files_set_max_unfinished(struct device_files *all, uint32_t max)
+{
+    atomic_store(&all->places_user, half_of(max));
+    device_files_room(all);
+}
+
 int device_files_create(const struct device_options *opt, struct device_files **out,
                         struct errmsg *err)
 {
     struct device_files *all = calloc(1, sizeof(*all));
-    uint32_t places = opt->max_unfinished ? opt->max_unfinished : UINT32_MAX;
 
     if (!all)
         return errmsg_set(err, -ENOMEM, "device: no memory");
@@ -463,7 +476,7 @@ int device_files_create(const struct device_options *opt, struct device_files **
     }
     all->jobs = opt->jobs;
     all->users = opt->users;
-    all->places_user = places / 2 + places % 2;
+    atomic_init(&all->places_user, half_of(opt->max_unfinished));
     all->room = opt->room;
     all->ctx = opt->ctx;
     all->retry.run = run_retry;

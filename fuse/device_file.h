@@ -43,6 +43,8 @@ void device_file_submit(struct device_file *f, fuse_req_t req,
 /* Submits what has been written and frees f. */
 void device_file_release(struct device_file *f);
 
+/* max_unfinished, of which a user's open documents take at most half. */
+void device_files_set_max_unfinished(struct device_files *all, uint32_t max);
 /* There may be room for a write that waits. Does not block. */
 void device_files_room(struct device_files *all);
 struct jobs *device_files_jobs(struct device_files *all);

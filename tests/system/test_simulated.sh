@@ -206,5 +206,15 @@ expect "true is valid" is_valid "$(c1 2KiB-sealed)" "$jobs/true.proof"
 expect "cp of one it does not know" cp "$(c1 2KiB-sparse)" "$jobs/unknown"
 expect "unknown fails" ends unknown failed 180
 like "and says why" "$(cat "$jobs/unknown.error")" "not given this proof"
+remove_all
+expect "stop" stop
+
+# ---- a device that never comes back while it takes parameters takes its engine with it
+simulate "proofs = $work/true" "memory = 4G" "load_ms = 600000" "stall_ms = 50"
+begin --nodes "cpus:$cpu" --permits 2
+expect "cp" cp "$(c1 2KiB-sealed)" "$jobs/hung"
+expect "it is noticed" wait_for 60 grep -q 'the device does not answer.*made ready' "$work/log"
+simulate "proofs = $work/true" "memory = 4G"
+expect "hung is done by the next engine" ends hung done 120
 expect "stop" stop
 finish

@@ -6,11 +6,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +78,62 @@ START_TEST(confine_apply__refuses_programs_networks_and_others)
 END_TEST
 #endif
 
+#ifdef HAS_FILTER
+static void *wait_long(void *arg)
+{
+    pause();
+    return arg;
+}
+
+static volatile sig_atomic_t caught;
+
+static void note_signal(int signal)
+{
+    caught += signal == SIGUSR1;
+}
+
+/* The front is of the same user. Its own process an engine may do with what it likes. */
+START_TEST(confine_apply__keeps_signals_and_limits_to_itself)
+{
+    const pid_t front = getppid();
+    union sigval nothing_more = {0};
+    siginfo_t info = {.si_code = SI_QUEUE};
+    struct rlimit limit;
+    pthread_t thread;
+
+    ck_assert_int_eq(kill(front, 0), 0); /* here it could */
+    ck_assert_int_eq(confine_apply(NULL), 0);
+    ck_assert(refused(kill(front, 0)));
+    ck_assert(refused(kill(0, 0)));
+    ck_assert(refused(kill(-1, 0)));
+    ck_assert(refused(syscall(SYS_tgkill, front, front, 0)));
+    ck_assert(refused(syscall(SYS_rt_sigqueueinfo, front, SIGUSR1, &info)));
+    ck_assert(refused(syscall(SYS_rt_tgsigqueueinfo, front, front, SIGUSR1, &info)));
+    ck_assert(refused(syscall(SYS_pidfd_send_signal, -1, 0, NULL, 0)));
+    ck_assert(refused(prlimit(front, RLIMIT_NOFILE, NULL, &limit)));
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    signal(SIGUSR1, note_signal);
+    ck_assert_int_eq(raise(SIGUSR1), 0);
+    ck_assert_int_eq(kill(getpid(), SIGUSR1), 0);
+    ck_assert_int_eq(sigqueue(getpid(), SIGUSR1, nothing_more), 0);
+    ck_assert_int_eq(pthread_kill(pthread_self(), SIGUSR1), 0);
+    ck_assert_int_eq(caught, 4);
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_long, NULL), 0);
+    ck_assert_int_eq(pthread_kill(thread, 0), 0);
+    ck_assert_int_eq(pthread_cancel(thread), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
+START_TEST(confine_apply__leaves_abort)
+{
+    ck_assert_int_eq(confine_apply(NULL), 0);
+    abort();
+}
+END_TEST
+#endif
+
 START_TEST(confine_wanted__leaves_drivers_of_gpus_alone)
 {
     bool driver = access("/dev/nvidiactl", F_OK) == 0;
@@ -100,6 +159,8 @@ int main(void)
     tcase_add_test(t, confine_apply__takes_new_privileges);
 #ifdef HAS_FILTER
     tcase_add_test(t, confine_apply__refuses_programs_networks_and_others);
+    tcase_add_test(t, confine_apply__keeps_signals_and_limits_to_itself);
+    tcase_add_test_raise_signal(t, confine_apply__leaves_abort, SIGABRT);
 #endif
     tcase_add_test(t, confine_wanted__leaves_drivers_of_gpus_alone);
     suite_add_tcase(s, t);

@@ -646,6 +646,25 @@ START_TEST(write__waits_while_the_queue_is_full)
 }
 END_TEST
 
+START_TEST(device_set_max_unfinished__counts_from_then_on)
+{
+    size_t len;
+    const uint8_t *text = document("2KiB-v1", &len);
+
+    tear_down();
+    begin(4);
+    uint64_t a = k_open(), b = k_open(), c = k_open();
+    ck_assert_int_eq(k_write(a, text, 1000, O_NONBLOCK), 1000);
+    device_set_max_unfinished(dev, 2); /* one is a user's half */
+    ck_assert_int_eq(k_write(b, text, 1000, O_NONBLOCK), -EAGAIN);
+    uint64_t wc = ask_write(c, text, 1000, 0);
+    until_waiting(1);
+    device_set_max_unfinished(dev, 4);
+    ck_assert_int_eq(answer_to(wc, &reply), sizeof(struct fuse_write_out));
+    device_set_max_unfinished(NULL, 1);
+}
+END_TEST
+
 START_TEST(stop__answers_everybody)
 {
     tear_down();
@@ -713,6 +732,7 @@ int main(void)
     tcase_add_test(t, cancel__is_for_the_owner);
     tcase_add_test(t, events__follow_a_job);
     tcase_add_test(t, write__waits_while_the_queue_is_full);
+    tcase_add_test(t, device_set_max_unfinished__counts_from_then_on);
     tcase_add_test(t, stop__answers_everybody);
     tcase_add_test(t, start__fails_when_the_kernel_refuses);
     suite_add_tcase(s, t);

@@ -99,6 +99,16 @@ int __wrap_arena_create(const struct arena_options *o, struct arena **out, struc
                 : __real_arena_create(o, out, why);
 }
 
+/* What was said of devices: 'd' one is asked, or gets on; '.' it is through. */
+static char devices[64];
+
+static void note_device(void *ctx, const struct backend *be)
+{
+    ck_assert_ptr_eq(ctx, devices);
+    ck_assert(!be || be == backend);
+    strcat(devices, be ? "d" : ".");
+}
+
 static void make(void)
 {
     const struct params_options p = {.dir = dir};
@@ -285,6 +295,24 @@ START_TEST(ground_load__leaves_what_partitions_wait_with)
 }
 END_TEST
 
+/* So that one that does not come back can be told from parameters that are slow to come. */
+START_TEST(ground__tells_while_a_device_is_asked)
+{
+    opt.at_device = note_device;
+    opt.ctx = devices;
+    make_device("memory = 4G\n");
+    ck_assert_str_eq(devices, "");
+    prepare("2KiB", 0);
+    ck_assert_str_eq(devices, "dd.");
+    prepare("8MiB", 0);
+    ck_assert_str_eq(devices, "dd.dd.");
+    prepare("512MiB", 0); /* asked, without room; one is given up; asked again */
+    ck_assert_str_eq(devices, "dd.dd.d.d.dd.");
+    ck_assert_int_eq(ground_evict(ground, size_of("8MiB"), 0, &err), 0);
+    ck_assert_str_eq(devices, "dd.dd.d.d.dd.d.");
+}
+END_TEST
+
 /* What does not fit the empty device is streamed, and alone there. */
 START_TEST(ground_prepare__streams_what_fits_no_empty_device)
 {
@@ -466,6 +494,7 @@ int main(void)
     tcase_add_test(tc, ground_prepare__keeps_what_fits_and_drops_the_longest_unused);
     tcase_add_test(tc, ground_prepare__what_partitions_wait_with_goes_last);
     tcase_add_test(tc, ground_load__leaves_what_partitions_wait_with);
+    tcase_add_test(tc, ground__tells_while_a_device_is_asked);
     tcase_add_test(tc, ground_prepare__streams_what_fits_no_empty_device);
     tcase_add_test(tc, ground_prepare__a_full_disk_keeps_no_key);
     tcase_add_test(tc, ground_create__on_a_node_that_is_full);

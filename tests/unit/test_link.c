@@ -112,6 +112,25 @@ START_TEST(link__descriptor_has_the_content_and_closes_on_exec)
 }
 END_TEST
 
+/* As an engine's that dies: the kernel tells first that the other end was closed with something unread, then gives what was sent. */
+START_TEST(link_receive__gives_what_was_sent_before_an_end_with_messages_unread)
+{
+    struct link_message work = sensible(LINK_CANCEL), done = sensible(LINK_DONE), out;
+    int fd;
+
+    ck_assert_int_eq(link_send(pair[1], &work, -1), 0);
+    ck_assert_int_eq(link_send(pair[0], &done, -1), 0);
+    ck_assert_int_eq(link_send(pair[0], &done, -1), 0);
+    close(pair[0]);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(link_receive(pair[1], &out, &fd), 0);
+        ck_assert_mem_eq(&out, &done, sizeof(out));
+    }
+    ck_assert_int_eq(link_receive(pair[1], &out, &fd), -ENOTCONN);
+    pair[0] = socket(AF_UNIX, SOCK_SEQPACKET, 0); /* for the teardown */
+}
+END_TEST
+
 START_TEST(link_receive__end_is_ENOTCONN_and_send_is_EPIPE)
 {
     struct link_message m = {.type = LINK_STOP};
@@ -286,6 +305,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, link__carries_every_type);
     tcase_add_test(tc, link__descriptor_has_the_content_and_closes_on_exec);
+    tcase_add_test(tc, link_receive__gives_what_was_sent_before_an_end_with_messages_unread);
     tcase_add_test(tc, link_receive__end_is_ENOTCONN_and_send_is_EPIPE);
     tcase_add_test(tc, link_receive__refuses_rubbish_and_leaks_nothing);
     tcase_add_test(tc, link_receive__refuses_wrong_descriptors_and_closes_them);

@@ -52,6 +52,7 @@ static size_t stages_len, read_len;
 static uint32_t partitions = 10; /* of a job */
 static unsigned prepared;        /* how often ground was brought */
 static bool ground_missing;
+static bool hold_prepare, at_prepare; /* guarded by lock */
 static unsigned chores[2]; /* loads, evictions */
 static const struct sector_size *chore_size;
 
@@ -74,6 +75,12 @@ static int prepare(void *ctx, const struct link_work *work, const struct sector_
     flight_read(&flight, &c);
     for (int i = FLIGHT_SYNTHESIZING; i < FLIGHT_STAGES; i++)
         ck_assert_uint_eq(c.now[i].partitions, 0);
+    pthread_mutex_lock(&lock);
+    at_prepare = true;
+    pthread_cond_broadcast(&changed);
+    while (hold_prepare)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
     prepared++;
     *ms = 1;
     if (prepared > 5)
@@ -644,6 +651,29 @@ START_TEST(pipeline_recall__gives_back_what_has_not_been_begun)
 }
 END_TEST
 
+/* What is in a step before its synthesis, of reading or of waiting for its ground, has not been begun either. */
+START_TEST(pipeline_recall__reaches_what_waits_for_its_ground)
+{
+    ground_missing = true;
+    hold_prepare = true;
+    make("", 1, 1, 1, 8);
+    give(1, 0, 1);
+    pthread_mutex_lock(&lock);
+    while (!at_prepare)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    pipeline_recall(pipeline, 1, 0);
+    pipeline_recall(pipeline, 1, 0); /* it has had its answer */
+    ck_assert_uint_eq(answered, 1);
+    ck_assert_int_eq(answers[1][0].code, -EAGAIN);
+    pthread_mutex_lock(&lock);
+    hold_prepare = false;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    finish();
+}
+END_TEST
+
 /* Cancelled in every stage: answered at once, gone when its step ends. */
 START_TEST(pipeline_cancel__in_every_stage)
 {
@@ -880,6 +910,7 @@ int main(void)
     tcase_add_test(tc, pipeline_give__avoids_a_device);
     tcase_add_test(tc, pipeline_set_aside__gives_it_nothing_more);
     tcase_add_test(tc, pipeline_recall__gives_back_what_has_not_been_begun);
+    tcase_add_test(tc, pipeline_recall__reaches_what_waits_for_its_ground);
     tcase_add_loop_test(tc, pipeline_cancel__in_every_stage, 0, 8);
     tcase_add_test(tc, pipeline_cancel__aborts);
     tcase_add_test(tc, pipeline_cancel__makes_room_at_once);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PARTITIONS 12
@@ -174,6 +175,11 @@ static bool odd_ones_are_done(void)
     return count(DONE) == table.len / 2;
 }
 
+static bool most_are_done(void)
+{
+    return count(DONE) >= table.len - 2;
+}
+
 static bool one_failed(void)
 {
     return count(FAILED) == 1;
@@ -263,6 +269,18 @@ static void on_cancel(const struct link_cancel *c)
     struct link_message m = {.type = LINK_FAILED,
                              .failed = {.job = c->job, .partition = 0, .code = -ECANCELED}};
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
+}
+
+/* Several at once, so that there is always something to hear. */
+static void chatter(void)
+{
+    const struct link_message m = {.type = LINK_STAGE, .stage.job = 99};
+
+    for (int i = 0; i < 3 && fork() != 0; i++)
+        ;
+    while (link_send(SUPERVISOR_ENGINE_FD, &m, -1) == 0)
+        ;
+    _exit(0);
 }
 
 /* Dies at its first partition, but for a file that remembers: then it works. */
@@ -392,6 +410,8 @@ static int engine_main(const char *mode, const char *marker)
         send_hello(false);
     if (strcmp(mode, "rubbish") == 0 && !is_second_life(marker))
         return write(SUPERVISOR_ENGINE_FD, "rubbish", 7) == 7 ? (pause(), 1) : 1;
+    if (strcmp(mode, "chatter-on-0") == 0 && engine_node == 0)
+        chatter();
     while (link_receive(SUPERVISOR_ENGINE_FD, &m, &fd) == 0) {
         if (fd >= 0)
             close(fd);
@@ -1013,6 +1033,79 @@ START_TEST(sched__a_result_given_twice_counts_once)
 }
 END_TEST
 
+static pid_t parent_of(pid_t pid)
+{
+    char path[64];
+    int parent = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fscanf(f, "%*d (%*[^)]) %*c %d", &parent), 1);
+    fclose(f);
+    ck_assert_int_gt(parent, 1);
+    return parent;
+}
+
+/* A stopped spawner kills nothing. What the engine held goes back, it may say what it likes, and nobody is to blame. */
+START_TEST(sched__what_an_engine_holds_that_cannot_be_killed_goes_back)
+{
+    static struct engine_status st;
+
+    begin("hold", 1, 300);
+    wait_until(one_taken);
+    do
+        sched_engine_status(sched, 0, &st);
+    while (st.in_flight_len == 0);
+    const pid_t spawner = parent_of(st.pid);
+    ck_assert_int_eq(kill(spawner, SIGSTOP), 0);
+    wait_until(one_returned);
+    sched_engine_status(sched, 0, &st);
+    ck_assert_int_eq(st.deaths, 0);
+    ck_assert_int_eq(kill(spawner, SIGCONT), 0);
+    wait_until(one_failed); /* the next engines die as they should */
+    end();
+    ck_assert_uint_eq(table.takes[0], 1 + SCHED_STRIKES);
+}
+END_TEST
+
+/* Its start will be told, sometime: nothing to look after until then. */
+START_TEST(sched__sleeps_while_the_spawner_does_not_answer)
+{
+    struct timespec before, after;
+    pid_t spawner = 0;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return; /* a kernel that does not tell */
+    ck_assert_int_eq(fscanf(f, "%d", &spawner), 1);
+    fclose(f);
+    ck_assert_int_eq(kill(spawner, SIGSTOP), 0);
+    begin("work", 1, 50);
+    usleep(100000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    usleep(400000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    ck_assert_int_eq(kill(spawner, SIGCONT), 0);
+    ck_assert_int_lt(
+        (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000, 20);
+    wait_until(all_done);
+    end();
+}
+END_TEST
+
+/* One that does not stop talking keeps neither the others waiting nor the service from its end. */
+START_TEST(sched__an_engine_that_never_pauses_is_heard_in_pieces)
+{
+    nodes_len = 2;
+    begin("chatter-on-0", PARTITIONS, 0);
+    wait_until(most_are_done);
+    end();
+}
+END_TEST
+
 START_TEST(sched_stop__returns_what_an_engine_holds)
 {
     begin("hold", 1, 0);
@@ -1086,6 +1179,9 @@ int main(int argc, char **args)
     tcase_add_loop_test(tc, sched__a_silent_engine_is_killed, 0, 2);
     tcase_add_loop_test(tc, sched__an_engine_that_talks_rubbish_is_replaced, 0, 4);
     tcase_add_test(tc, sched__a_result_given_twice_counts_once);
+    tcase_add_test(tc, sched__what_an_engine_holds_that_cannot_be_killed_goes_back);
+    tcase_add_test(tc, sched__sleeps_while_the_spawner_does_not_answer);
+    tcase_add_test(tc, sched__an_engine_that_never_pauses_is_heard_in_pieces);
     tcase_add_test(tc, sched_stop__returns_what_an_engine_holds);
     tcase_add_test(tc, sched__a_missing_engine_program_is_reported);
     suite_add_tcase(s, tc);
