@@ -75,7 +75,8 @@ int ctl_fail_params(const struct sector_size *size, const char *dir, int error,
     return ctl_fail(CTL_CANNOT,
                     "%s; put the published files there, or make insecure development parameters: "
                     "proofctl setup %s%s%s%s",
-                    err->text, named ? "--params " : "", named ? dir : "", named ? " " : "", size->name);
+                    err->text, named ? "--params " : "", named ? dir : "", named ? " " : "",
+                    size->name);
 }
 
 int ctl_fail_size(const char *name)
@@ -107,7 +108,7 @@ static void progress_rewritten(const char *stage, uint64_t done, uint64_t total)
     fflush(stderr);
 }
 
-/* Elsewhere: a line when a stage begins, at each tenth of it (one a second at most), and every ten seconds. */
+/* Elsewhere: a line when a stage begins, at each tenth of it (one a second at most), at its end, and every ten seconds. */
 static void progress_line(const char *stage, uint64_t done, uint64_t total)
 {
     static char last_stage[128];
@@ -116,7 +117,7 @@ static void progress_line(const char *stage, uint64_t done, uint64_t total)
     unsigned percent = total > 0 ? (unsigned)(100.0 * (double)done / (double)total) : 0;
     int64_t quiet = now_ms() - last;
     bool begins = strncmp(stage, last_stage, sizeof(last_stage) - 1) != 0;
-    bool tenth = percent / 10 != last_tenth && quiet >= LINE_AT_MOST_EVERY_MS;
+    bool tenth = percent / 10 != last_tenth && (quiet >= LINE_AT_MOST_EVERY_MS || percent >= 100);
 
     if (!begins && !tenth && quiet < LINE_AT_LEAST_EVERY_MS)
         return;

@@ -238,9 +238,10 @@ static void log_arena(const struct ground *g, const struct arena *arena)
              log_u64("huge_bytes", info->huge_bytes), log_str("bound", info->bound ? "yes" : "no"),
              log_str("locked", info->locked ? "yes" : "no"));
     if (info->lost_pages_alone) /* as on any machine whose pool nobody has filled */
-        log_info(log_i64("node", g->opt.node),
-                 log_str("msg", "smaller pages than might be, see vm.nr_hugepages"),
-                 log_str("lost", info->lost));
+        log_info(
+            log_i64("node", g->opt.node),
+            log_str("msg", "too few huge pages in the pool, smaller or transparent ones serve"),
+            log_str("lost", info->lost));
     else if (info->lost[0])
         log_warn(log_i64("node", g->opt.node), log_str("msg", "memory is not as it should be"),
                  log_str("lost", info->lost));

@@ -570,7 +570,7 @@ static void serve_device(struct service *sv)
         LOG_AT(LOG_FUSE, LOG_LEVEL_INFO, log_str("msg", "device ready"), log_str("device", sv->config.device));
         return;
     }
-    LOG_AT(LOG_FUSE, LOG_LEVEL_WARN, log_str("msg", "no device; the mount has all that it has"),
+    LOG_AT(LOG_FUSE, LOG_LEVEL_WARN, log_str("msg", "no device file; what it offers is in the mount, too"),
            log_str("device", sv->config.device), log_str("error", err.text));
     atomic_store(&sv->device, NULL);
     device_stop(sv->cuse);

@@ -51,6 +51,7 @@ struct setup {
     size_t h_len, l_len, a_len, b_len;
     struct fixed_base *g1, *g2;
     struct outflow *file;
+    uint64_t written; /* bytes of points */
     uint8_t file_digest[OUTFLOW_DIGEST_BYTES];
     /* One piece. */
     size_t piece; /* how many points */
@@ -222,7 +223,6 @@ static int make_points_on_device(struct setup *s, struct errmsg *err)
 
 /* A vector of the file. `scalars` NULL: h, whose scalars are powers of tau and made piece by piece, or made by a device. */
 struct section {
-    const char *name;
     bool g2;
     enum srs_section id;
     size_t len;
@@ -324,7 +324,15 @@ static int write_piece(struct setup *s, const struct section *section, size_t fi
         return ret;
     workers_run(s->opt->workers, (n + STEP - 1) / STEP, encode_step, &e);
     outflow_put(s->file, n * (section->g2 ? G2_BYTES : G1_BYTES));
+    s->written += n * (section->g2 ? G2_BYTES : G1_BYTES);
     return 0;
+}
+
+static uint64_t params_bytes(const struct setup *s)
+{
+    return vk_bytes(s->vk.ic_len) + (uint64_t)5 * 4 +
+           (uint64_t)G1_BYTES * (s->h_len + s->l_len + s->a_len + s->b_len) +
+           (uint64_t)G2_BYTES * s->b_len;
 }
 
 static int write_section(struct setup *s, const struct section *section, struct errmsg *err)
@@ -335,19 +343,10 @@ static int write_section(struct setup *s, const struct section *section, struct 
     int ret = put_bytes(s, count, sizeof(count), err);
     for (size_t first = 0; ret == 0 && first < section->len; first += s->piece) {
         size_t n = min_size(s->piece, section->len - first);
-        report(s, section->name, first, section->len);
         ret = write_piece(s, section, first, n, err);
+        report(s, s->device ? "write" : "points", s->written, params_bytes(s));
     }
-    if (ret == 0)
-        report(s, section->name, section->len, section->len);
     return ret;
-}
-
-static uint64_t params_bytes(const struct setup *s)
-{
-    return vk_bytes(s->vk.ic_len) + (uint64_t)5 * 4 +
-           (uint64_t)G1_BYTES * (s->h_len + s->l_len + s->a_len + s->b_len) +
-           (uint64_t)G2_BYTES * s->b_len;
 }
 
 static int write_params(struct setup *s, const char *path, const uint8_t *key, size_t key_bytes,
@@ -355,11 +354,11 @@ static int write_params(struct setup *s, const char *path, const uint8_t *key, s
 {
     const struct qap *q = s->qap;
     const struct section sections[] = {
-        {"h", false, SRS_H, s->h_len, NULL},
-        {"l", false, SRS_L, s->l_len, q ? q->w + q->n_inputs : NULL},
-        {"a", false, SRS_A, s->a_len, q ? q->u : NULL},
-        {"b_g1", false, SRS_B_G1, s->b_len, q ? q->v : NULL},
-        {"b_g2", true, SRS_B_G2, s->b_len, q ? q->v : NULL},
+        {false, SRS_H, s->h_len, NULL},
+        {false, SRS_L, s->l_len, q ? q->w + q->n_inputs : NULL},
+        {false, SRS_A, s->a_len, q ? q->u : NULL},
+        {false, SRS_B_G1, s->b_len, q ? q->v : NULL},
+        {true, SRS_B_G2, s->b_len, q ? q->v : NULL},
     };
 
     int ret = outflow_open(path, params_bytes(s), s->piece * G2_BYTES, &s->file, err);
