@@ -366,8 +366,10 @@ static int write_params(struct setup *s, const char *path, const uint8_t *key, s
         ret = put_bytes(s, key, key_bytes, err);
     for (size_t i = 0; ret == 0 && i < ARRAY_LEN(sections); i++)
         ret = write_section(s, &sections[i], err);
-    if (ret == 0)
+    if (ret == 0) {
+        report(s, s->device ? "write" : "points", params_bytes(s), params_bytes(s));
         report(s, "sync", 0, params_bytes(s));
+    }
     if (ret == 0)
         ret = outflow_commit(s->file, s->file_digest, err);
     if (ret == 0)

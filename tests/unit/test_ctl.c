@@ -186,7 +186,8 @@ START_TEST(ctl_progress__off_a_terminal_says_a_line_now_and_then)
 {
     char *text = said(stderr, STDERR_FILENO, go_through_stages);
 
-    ck_assert_str_eq(text, "proofctl: one 0 %\nproofctl: two 0 %\nproofctl: two 25 %\n");
+    ck_assert_str_eq(
+        text, "proofctl: one 0 %\nproofctl: one 100 %\nproofctl: two 0 %\nproofctl: two 25 %\n");
     free(text);
 }
 END_TEST
