@@ -24,13 +24,14 @@ static bool give_partition(struct sched *s, struct engine *e, const struct parti
     }
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of s->engines, which no comparison with NULL makes NULL */
     pace_given(&e->pace, e->flights_len, sched_now_ms());
-    e->flights[e->flights_len++] = (struct in_flight){.job = w->job,
-                                                      .partition = w->partition,
-                                                      .size = w->size,
-                                                      .priority = w->own, /* if it has changed since, the engine is told */
-                                                      .given = m.work,
-                                                      .stage = PARTITION_SYNTHESIZING,
-                                                      .since = sched_now_ms()};
+    e->flights[e->flights_len++] =
+        (struct in_flight){.job = w->job,
+                           .partition = w->partition,
+                           .size = w->size,
+                           .priority = w->own, /* if it has changed since, the engine is told */
+                           .given = m.work,
+                           .stage = PARTITION_SYNTHESIZING,
+                           .since = sched_now_ms()};
     return true;
 }
 
@@ -55,7 +56,7 @@ bool engine_refuses(const struct engine *e, const struct sector_size *size)
 static struct load load_of(struct engine *e)
 {
     size_t capacity = min_size(e->hello.capacity, SCHED_IN_FLIGHT_MAX);
-    struct load l = {.open = e->state == ENGINE_READY && !engine_all_set_aside(e),
+    struct load l = {.open = e->state == ENGINE_READY && !e->deaf && !engine_all_set_aside(e),
                      .in_flight = e->flights_len,
                      .ms = e->pace.ms};
 

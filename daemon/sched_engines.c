@@ -20,7 +20,7 @@
 #define GPU_FAULTS_MAX 3 /* then an engine does without it */
 #define RESIDENT_EVERY_MS 500
 #define MESSAGES_MAX 1024 /* that are heard at a time: more than a socket holds */
-#define HEALTHY_MS 60000 /* an engine that ran so long is not in a crash loop */
+#define HEALTHY_MS 60000  /* an engine that ran so long is not in a crash loop */
 
 void engine_tell(const struct sched *s, const struct engine *e, const char *what)
 {
@@ -36,6 +36,7 @@ bool engine_say(struct sched *s, struct engine *e, const struct link_message *m,
 {
     int ret = link_send(e->sock, m, fd);
 
+    e->deaf = e->deaf || ret < 0;
     if (ret == -EAGAIN)
         engine_kill(s, e, "it does not read its socket");
     return ret == 0;
@@ -151,6 +152,8 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how, int
     e->flights_len = 0;
     e->pid = 0;
     memset(&e->status, 0, sizeof(e->status));
+    for (size_t i = 0; i < SCHED_SIZES; i++) /* the next process has the memory that this one had */
+        e->holds[i].on = e->holds[i].on && e->holds[i].lacks != JOB_LACKS_MEMORY;
     if (atomic_load(&s->stop)) {
         e->state = ENGINE_DOWN;
         e->retry_at = NEVER;
@@ -200,7 +203,10 @@ void engine_take_back(struct sched *s, struct engine *e)
     engine_tell(s, e, "does not end, though it was killed");
     while (e->flights_len > 0) {
         const struct in_flight *f = &e->flights[--e->flights_len];
-        sched_give_back(s, f->job, f->partition);
+        if (f->begun)
+            sched_strike_out(s, f->job, f->partition, "the engine was killed and does not end");
+        else
+            sched_give_back(s, f->job, f->partition);
     }
 }
 
@@ -217,6 +223,7 @@ static void engine_started(struct sched *s, struct engine *e, const struct super
 {
     e->pid = ev->pid;
     e->sock = ev->socket;
+    e->deaf = false;
     e->starts++;
     e->heard = sched_now_ms();
     /* A full socket means an engine that does not read: better to know than to wait. */
@@ -350,6 +357,8 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
     if (!f)
         return;
     if (m->stage == PARTITION_READING) { /* it still waits, as everybody else sees it */
+        for (size_t i = 0; i < e->flights_len; i++)
+            e->flights[i].read = false; /* one at a time */
         f->read = true;
         return;
     }
@@ -399,7 +408,8 @@ static void take_status(struct engine *e, const struct link_status *st)
     e->status.resident_bytes = resident;
     if (resident && now < e->look_at)
         return;
-    e->status.resident_bytes = resident_bytes(e->pid); /* the engine itself should not open files while it proves */
+    e->status.resident_bytes =
+        resident_bytes(e->pid); /* the engine itself should not open files while it proves */
     e->look_at = now + RESIDENT_EVERY_MS;
 }
 

@@ -25,7 +25,8 @@ struct in_flight {
     unsigned percent;
     enum job_priority priority; /* its job's, that the engine knows or has something better for */
     bool cancel_sent;
-    bool read;     /* the engine has said that it reads its document, which may be what kills it */
+    bool
+        read; /* the engine has said that it reads its document, which may be what kills it, and no other since */
     bool begun;    /* the engine has said that it works on it */
     bool recalled; /* it should give it back, if it has not begun it */
 };
@@ -63,6 +64,8 @@ struct engine {
     uint64_t wrong; /* of all of them */
     struct pace pace;
     struct hold holds[SCHED_SIZES];
+    bool deaf;         /* its socket takes nothing any more: its end will be heard */
+    uint32_t replaced; /* times in a row that it proved with replaced parameters */
     struct stage_times times;
     struct link_hello hello;
     struct link_status status;

@@ -14,6 +14,8 @@
 #define LOG_MODULE LOG_SCHED
 
 #define PARAMS_RETRY_LAST_MS 600000
+#define MEMORY_RETRY_LAST_MS 60000 /* nothing tells that others have given theirs back */
+#define REPLACED_MAX 3
 #define PARAMS_LOOK_MS 2000 /* whether the files have changed */
 
 /* ---- strikes ---- */
@@ -164,6 +166,9 @@ void sched_retry_unwritten(struct sched *s)
     }
 }
 
+static void hold_size(struct sched *s, struct engine *e, const struct sector_size *size,
+                      enum job_lack lacks, const char *why);
+
 /* The files have been replaced since the engine read them. What was proved without any says no key. */
 static bool is_outdated(struct sched *s, const struct in_flight *flight,
                         const struct partition_report *r)
@@ -185,10 +190,13 @@ void sched_on_done(struct sched *s, struct engine *e, const struct in_flight *fl
 
     if (is_outdated(s, flight, r)) {
         sched_give_back(s, d->job, d->partition);
+        if (++e->replaced > REPLACED_MAX) /* front and engine may never agree */
+            hold_size(s, e, flight->size, JOB_LACKS_PARAMS,
+                      "engines prove with other parameters than the files hold, again and again");
         engine_replace(s, e, "it proves with parameters whose files have been replaced");
         return;
     }
-    e->failures = 0;
+    e->failures = e->replaced = 0;
     pace_proved(&e->pace, sched_now_ms());
     stage_times_add(&e->times, &d->course);
     if (s->opt.proved)
@@ -222,13 +230,14 @@ static uint64_t stamp_of(struct sched *s, const struct sector_size *size)
     return s->opt.params_stamp ? s->opt.params_stamp(s->opt.ctx, size) : 0;
 }
 
-static uint32_t hold_pause_ms(const struct sched *s, uint32_t failures)
+static uint32_t hold_pause_ms(const struct sched *s, enum job_lack lacks, uint32_t failures)
 {
+    const uint64_t last = lacks == JOB_LACKS_MEMORY ? MEMORY_RETRY_LAST_MS : PARAMS_RETRY_LAST_MS;
     uint64_t ms = s->opt.params_retry_ms;
 
-    for (; failures > 1 && ms < PARAMS_RETRY_LAST_MS; failures--)
+    for (; failures > 1 && ms < last; failures--)
         ms *= 2;
-    return (uint32_t)(ms < PARAMS_RETRY_LAST_MS ? ms : PARAMS_RETRY_LAST_MS);
+    return (uint32_t)(ms < last ? ms : last);
 }
 
 static void tell_of_hold(struct sched *s, struct engine *e, const struct sector_size *size,
@@ -257,7 +266,7 @@ static void hold_size(struct sched *s, struct engine *e, const struct sector_siz
     h->lacks = lacks;
     h->told = true;
     h->failures += !h->on; /* several partitions may fail for one reason */
-    h->until = sched_now_ms() + hold_pause_ms(s, h->failures);
+    h->until = sched_now_ms() + hold_pause_ms(s, lacks, h->failures);
     h->look_at = sched_now_ms() + PARAMS_LOOK_MS;
     h->stamp = stamp_of(s, size);
     h->on = true;
@@ -286,7 +295,7 @@ static enum job_lack lack_of_all(struct sched *s, const struct sector_size *size
 
     for (size_t i = 0; i < s->engines_len; i++) {
         struct engine *e = &s->engines[i];
-        if (e->state != ENGINE_READY)
+        if (e->state != ENGINE_READY || engine_all_set_aside(e))
             continue;
         if (!engine_refuses(e, size))
             return JOB_LACKS_NOTHING;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ static struct {
     enum job_lack held[2];
     uint32_t holds;
     uint8_t keys[PARTITIONS]; /* that proofs were made with: their digests' first bytes */
-    unsigned percent; /* the last */
+    unsigned percent;         /* the last */
     enum job_priority priority;
     bool hurry; /* the job becomes urgent when a partition has just been taken */
     size_t len;
@@ -224,8 +225,12 @@ static int engine_node;
 static void send_hello(bool small)
 {
     struct link_message m = {.type = LINK_HELLO,
-                             .hello = {.node = engine_node, .threads = 1, .capacity = 2, .device = "made up",
-                                       .limit_bytes = (uint64_t)8 << 30, .limit_from = "node 0"}};
+                             .hello = {.node = engine_node,
+                                       .threads = 1,
+                                       .capacity = 2,
+                                       .device = "made up",
+                                       .limit_bytes = (uint64_t)8 << 30,
+                                       .limit_from = "node 0"}};
     if (small)
         m.hello.needed_bytes[0] = (uint64_t)10 << 30;
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
@@ -245,7 +250,7 @@ static void send_status(void)
 /* Works, but the proofs of node 0, or of all ("wrong"), do not verify. */
 static bool is_wrong(const char *mode)
 {
-    return strcmp(mode, "wrong") == 0 || (strcmp(mode, "wrong-on-0") == 0 && engine_node == 0);
+    return strcmp(mode, "wrong") == 0 || (strncmp(mode, "wrong-on-0", 10) == 0 && engine_node == 0);
 }
 
 static void send_wrong(const struct link_work *w)
@@ -258,9 +263,8 @@ static void send_wrong(const struct link_work *w)
 /* It has begun nothing. */
 static void on_recall(const struct link_recall *r)
 {
-    struct link_message m = {
-        .type = LINK_FAILED,
-        .failed = {.job = r->job, .partition = r->partition, .code = -EAGAIN}};
+    struct link_message m = {.type = LINK_FAILED,
+                             .failed = {.job = r->job, .partition = r->partition, .code = -EAGAIN}};
     link_send(SUPERVISOR_ENGINE_FD, &m, -1);
 }
 
@@ -281,6 +285,20 @@ static void chatter(void)
     while (link_send(SUPERVISOR_ENGINE_FD, &m, -1) == 0)
         ;
     _exit(0);
+}
+
+/* Node 1 takes nothing once it has said that it is there, and lives on for a while. Node 0 comes later. */
+static int be_deaf_on_1(void)
+{
+    if (engine_node == 0) {
+        usleep(100000);
+        return 0;
+    }
+    send_hello(false);
+    send_status();
+    shutdown(SUPERVISOR_ENGINE_FD, SHUT_RD);
+    usleep(500000);
+    return 3;
 }
 
 /* Dies at its first partition, but for a file that remembers: then it works. */
@@ -403,6 +421,9 @@ static int engine_main(const char *mode, const char *marker)
     if (strcmp(mode, "die-at-start") == 0 && !is_second_life(marker))
         return 3;
     marker_path = marker;
+    if (strcmp(mode, "wrong-on-0-deaf-on-1") == 0 &&
+        (engine_node == 0 || !is_second_life(marker)) && be_deaf_on_1() != 0)
+        return 3;
     if (strcmp(mode, "mute") != 0)
         send_hello(strcmp(mode, "small") == 0);
     send_status();
@@ -491,8 +512,12 @@ static size_t nodes_len = 1;
 static void begin(const char *mode, size_t partitions, uint32_t silence_ms)
 {
     static const int nodes[] = {0, 1};
-    struct sched_options opt = {.supervisor = sup, .engine_argv = argv, .nodes = nodes,
-                                .nodes_len = nodes_len, .silence_ms = silence_ms, .journal_retry_ms = 20,
+    struct sched_options opt = {.supervisor = sup,
+                                .engine_argv = argv,
+                                .nodes = nodes,
+                                .nodes_len = nodes_len,
+                                .silence_ms = silence_ms,
+                                .journal_retry_ms = 20,
                                 .params_retry_ms = params_retry_ms,
                                 .params_stamp = say_stamp,
                                 .params_key = say_key,
@@ -609,7 +634,8 @@ START_TEST(sched__wrong_proofs_fail_the_job_and_set_the_prover_aside)
     ck_assert(st.no_prover && st.engines[0].set_aside);
     ck_assert_uint_eq(st.engines[0].wrong, 3);
     ck_assert_uint_eq(st.engines[0].starts, 1);
-    ck_assert_ptr_nonnull(strstr(events, "engine node=0 its prover is set aside after 3 wrong proofs\n"));
+    ck_assert_ptr_nonnull(
+        strstr(events, "engine node=0 its prover is set aside after 3 wrong proofs\n"));
     ck_assert_ptr_nonnull(strstr(events, "no prover is left"));
     end();
 }
@@ -630,6 +656,20 @@ START_TEST(sched__what_one_node_got_wrong_another_proves)
     ck_assert(!st.no_prover);
     for (size_t k = 0; k < PARTITIONS; k++)
         ck_assert_uint_le(table.takes[k], 2);
+}
+END_TEST
+
+/* The one that it should go to instead takes nothing, and has not been heard to end. */
+START_TEST(sched__what_one_node_got_wrong_waits_for_a_deaf_one)
+{
+    static struct sched_status st;
+
+    nodes_len = 2;
+    begin("wrong-on-0-deaf-on-1", PARTITIONS, 0);
+    wait_until(all_done);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.engines[1].starts, 2);
 }
 END_TEST
 
@@ -673,7 +713,8 @@ START_TEST(sched_wish__is_told_to_engines_and_its_end_is_known)
     wait_until(wishes_settled);
     ck_assert_int_eq(wish_of(0, 1).state, WISH_FAILED);
     ck_assert_ptr_nonnull(strstr(wish_of(0, 1).why, "the engine ended: "));
-    ck_assert_int_eq(sched_wish(sched, &sector_sizes[2], 0, false, &err), 0); /* for when it is there again */
+    ck_assert_int_eq(sched_wish(sched, &sector_sizes[2], 0, false, &err),
+                     0); /* for when it is there again */
     wait_until(wishes_settled);
     ck_assert_int_eq(wish_of(0, 2).state, WISH_NONE);
     end();
@@ -763,7 +804,8 @@ START_TEST(sched__gives_no_engine_what_it_has_no_memory_for)
     usleep(20000);
     ck_assert_uint_eq(table.takes[0] + table.takes[2], 0);
     ck_assert(sched_refuses(sched, &sector_sizes[0], &err));
-    ck_assert_str_eq(err.text, "a sector of 2KiB needs 10.0 GiB of memory to be proved, node 0 has 8.0 GiB");
+    ck_assert_str_eq(err.text,
+                     "a sector of 2KiB needs 10.0 GiB of memory to be proved, node 0 has 8.0 GiB");
     ck_assert(!sched_refuses(sched, &sector_sizes[1], &err));
     end();
 }
@@ -1138,8 +1180,7 @@ END_TEST
 
 int main(int argc, char **args)
 {
-    for (int i = 4; i + 1 < argc; i++)
-    {
+    for (int i = 4; i + 1 < argc; i++) {
         if (strcmp(args[i], "--node") == 0)
             engine_node = atoi(args[i + 1]);
         without_gpu_5 |= strcmp(args[i], "--without") == 0 && strcmp(args[i + 1], "5") == 0;
@@ -1158,6 +1199,7 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__a_gpu_that_breaks_three_times_is_done_without);
     tcase_add_test(tc, sched__wrong_proofs_fail_the_job_and_set_the_prover_aside);
     tcase_add_test(tc, sched__what_one_node_got_wrong_another_proves);
+    tcase_add_test(tc, sched__what_one_node_got_wrong_waits_for_a_deaf_one);
     tcase_add_test(tc, sched_wish__is_told_to_engines_and_its_end_is_known);
     tcase_add_test(tc, sched_wish__what_is_in_flight_keeps_its_parameters);
     tcase_add_test(tc, sched__an_idle_engine_steals);
