@@ -766,21 +766,29 @@ START_TEST(srs_open_vk__development_keys_are_insecure)
 }
 END_TEST
 
+/* The key of a size, with its id. */
+static char *read_key(const struct sector_size *size, char id[SECTOR_CACHE_ID_MAX], size_t *len)
+{
+    char from[VECTOR_PATH_MAX], relative[256];
+
+    sector_cache_id(size, id);
+    snprintf(relative, sizeof(relative), "vk/%s.vk", id);
+    ck_assert(vector_find(from, relative));
+    return vector_read(from, len);
+}
+
 /* As after a fetch for another size, which brings the keys of all. */
 START_TEST(srs_open_vk__is_that_of_the_parameters_that_would_prove)
 {
     const struct sector_size *size = sector_size_by_name("2KiB");
-    char dirs[3][64], from[VECTOR_PATH_MAX], path[4096], relative[256], id[SECTOR_CACHE_ID_MAX];
+    char dirs[3][64], path[4096], id[SECTOR_CACHE_ID_MAX];
     struct vk vk;
     struct errmsg err = {""};
     bool insecure;
     size_t len;
+    char *bytes = read_key(size, id, &len);
 
     search_setup(dirs);
-    sector_cache_id(size, id);
-    snprintf(relative, sizeof(relative), "vk/%s.vk", id);
-    ck_assert(vector_find(from, relative));
-    char *bytes = vector_read(from, &len);
     touch(dirs[0], "", size, ".vk"); /* would be refused */
     ck_assert_int_eq(srs_open_vk(size, NULL, &vk, &insecure, &err), -EBADMSG);
     touch(dirs[1], "/proofd/params-insecure", size, ".params");
@@ -802,17 +810,14 @@ END_TEST
 START_TEST(srs_open_vk__from_the_head_of_params_and_bad_files)
 {
     const struct sector_size *size = sector_size_by_name("2KiB");
-    char dirs[3][64], from[VECTOR_PATH_MAX], path[4096], relative[256], id[SECTOR_CACHE_ID_MAX];
+    char dirs[3][64], path[4096], id[SECTOR_CACHE_ID_MAX];
     struct vk vk;
     struct errmsg err = {""};
     bool insecure;
     size_t len;
+    char *bytes = read_key(size, id, &len);
 
     search_setup(dirs);
-    sector_cache_id(size, id);
-    snprintf(relative, sizeof(relative), "vk/%s.vk", id);
-    ck_assert(vector_find(from, relative));
-    char *bytes = vector_read(from, &len);
     ck_assert_int_eq(srs_open_vk(size, dirs[0], &vk, &insecure, &err), -ENOENT);
 
     /* Somebody's .params, cut after its head: enough for a key. */
