@@ -88,6 +88,9 @@ def as_user(uid):
     return {"user": uid, "group": uid, "extra_groups": []} if ROOT and uid else {}
 
 
+last_said = {}  # by thread: for what was refused
+
+
 def run(uid, *command, stdin=None):
     """Exit status and what was said; None for one that hangs."""
     p = subprocess.Popen(command, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -98,10 +101,19 @@ def run(uid, *command, stdin=None):
         fail("%s hangs" % " ".join(command))
         p.kill()
         return None, b""
+    last_said[threading.get_ident()] = "%s: %d %r" % (command[0], p.returncode, said)
     return p.returncode, said
 
 
 # ---- the service
+
+def serves():
+    """Not by a name: of a mount whose service was killed a moment ago the kernel still knows some."""
+    try:
+        return bool(read(MOUNT + "/status"))
+    except OSError:
+        return False
+
 
 class Service:
     """`life` is odd while the service is away or about to be: what began or ended then may have failed for that."""
@@ -117,7 +129,7 @@ class Service:
         self.process = subprocess.Popen(COMMAND, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         with open(WORK + "/front", "w") as f:
             f.write("%d\n" % self.process.pid)
-        if not wait_for(HANG_S, lambda: os.path.isdir(JOBS) or self.process.poll() is not None) or self.process.poll() is not None:
+        if not wait_for(HANG_S, lambda: serves() or self.process.poll() is not None) or self.process.poll() is not None:
             fail("the service does not start")
             over.set()
             return
@@ -255,7 +267,7 @@ class Worker(Actor):
         if DEVICE != "none" and uid == 0:
             self.ways.append(self.by_device)
         self.jobs = {}
-        self.gone = set()  # cancelled or taken away: never to be seen again
+        self.removed = {}  # names that a crash may bring back, and the life in which they went
         self.told = {}     # name: proofs that each watcher of this life should have seen
         self.told_life = 0
         self.names = 0
@@ -331,7 +343,7 @@ class Worker(Actor):
             if documents:
                 self.jobs[name] = Job(name, list(documents), True, 0)
         elif held:
-            fail("%s: %s was refused" % (name, what))
+            fail("%s: %s was refused: %s" % (name, what, last_said.get(threading.get_ident())))
             over.set()
         else:
             count(what + ": unknown")
@@ -395,17 +407,31 @@ class Worker(Actor):
         count("cp interrupted")
         self.jobs[name] = Job(name, [doc], False, 0)
 
-    def forget(self, name):
-        """What was no job, or may have been one and is not wanted, goes; and stays away."""
+    def forget(self, name, sync=None):
+        """What was no job, or may have been one and is not wanted, goes; and stays away, after a crash if that is asked for."""
+        if sync is None:
+            sync = self.rng.random() < 0.5
+
         def gone():
             with Stable() as s:
                 run(self.uid, "rm", "-f", JOBS + name, JOBS + name + ".error")
                 there = os.path.lexists(JOBS + name) or os.path.lexists(JOBS + name + ".error")
-                return not there and s.held()
-        if wait_for(HANG_S, gone):
-            self.gone.add(name)
-        else:
+                synced = not sync or run(self.uid, "sync", JOBS)[0] == 0
+                if not sync:
+                    self.removed[name] = s.life
+                return not there and synced and s.held()
+        if not wait_for(HANG_S, gone):
             fail("%s: cannot be removed" % name)
+            return
+        if sync:
+            self.removed.pop(name, None)
+
+    def forget_again(self):
+        """What was removed just before a crash may be there again."""
+        for name, life in list(self.removed.items()):
+            if life != service.life:
+                count("there again" if os.path.lexists(JOBS + name) else "removed before a crash")
+                self.forget(name, sync=True)
 
     # -- what becomes of jobs
 
@@ -455,7 +481,6 @@ class Worker(Actor):
                         fail("%s is lost" % job.name)
                     else:
                         count("unknown: no job")
-                        self.gone.add(job.name)
                     del self.jobs[job.name]
                     return False
                 else:
@@ -488,6 +513,7 @@ class Worker(Actor):
         self.forget(job.name)
 
     def is_through(self):
+        self.forget_again()
         return not self.jobs
 
     def act(self):
@@ -633,7 +659,11 @@ class Killer(Actor):
 
     def act(self):
         now = time.monotonic()
-        if self.front and now > self.front_at:
+        status = service.process.poll()
+        if status is not None:
+            fail("the front ended by itself: %d" % status)
+            over.set()
+        elif self.front and now > self.front_at:
             self.kill_front()
             self.front_at = time.monotonic() + self.rng.uniform(3, 20)
         elif now > self.engine_at:
@@ -715,7 +745,7 @@ def pause(actors, workers):
     check("no name is left", wait_for(10, lambda: not os.listdir(JOBS)), os.listdir(JOBS)[:10])
     for w in workers:
         w.told = {}
-        w.gone.clear()
+        w.removed.clear()
     check("nothing is in flight", wait_for(20, lambda: len(service.engines()) == 2 and not in_flight()), in_flight())
     if os.path.exists(connection()):
         check("no request is left", wait_for(10, lambda: int(read(connection())) == 0), read(connection()))
