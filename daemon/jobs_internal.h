@@ -1,6 +1,7 @@
 /*
- * What jobs.c (the table and what users do), jobs_behind.c (what the disk is told of behind), upload.c (files as they arrive), partitions.c (what
- * engines do) and results.c (what ended jobs left) share of a struct jobs. Nobody else includes this.
+ * What the files that make up a struct jobs share: jobs_table.c (entries, names, who is told), jobs.c (looking, making, removing), jobs_recover.c (what
+ * the disk has), jobs_change.c (owner, mode, priority), jobs_age.c (what goes by itself), jobs_behind.c (renames, and what the disk is told of behind),
+ * upload.c and judge.c (files as they arrive), partitions.c (what engines do), results.c (what ended jobs left). Nobody else includes this.
  *
  * Locks, in the order in which they may be taken (doc/design.md, "Locks"):
  *   spool->lock  orders the writers of one file; held over a piece of the reading and judging of it
@@ -212,8 +213,15 @@ static inline void copy_name(char out[JOB_NAME_MAX + 1], const char *name)
     snprintf(out, JOB_NAME_MAX + 1, "%s", name);
 }
 
-/* ---- jobs.c: the table; `lock` is held by the caller unless it says otherwise ---- */
+static inline bool is_rejected(const struct job *job)
+{
+    return job->state == JOB_REJECTED;
+}
+
+/* ---- jobs_table.c; `lock` is held by the caller unless it says otherwise ---- */
 int64_t now_ns(void);
+/* Where `id` is or would be in by_id. */
+size_t table_position(const struct jobs *jobs, uint64_t id);
 struct job *table_get(struct jobs *jobs, uint64_t id);
 struct job *table_find(struct jobs *jobs, const char *name);
 /* A new entry in state JOB_RECEIVING, without a name in the table yet. NULL: no memory. */
@@ -223,37 +231,27 @@ void table_name(struct jobs *jobs, struct job *job, char *name);
 /* The job leaves: its name means nothing, nothing may change it. It is told as gone as soon as no engine
  * has it. Its directory is the caller's business. */
 void table_drop(struct jobs *jobs, struct job *job);
+/* The entry of a job that a user may still change, or NULL. */
+struct job *live_job(struct jobs *jobs, uint64_t id);
 void job_get(struct job *job);
 void job_put(struct job *job);
 void job_set_state(struct jobs *jobs, struct job *job, enum job_state state);
 void job_set_error(struct job *job, const char *text); /* NULL: none */
-/* To be told by tell_all. */
-void tell(struct jobs *jobs, struct job *job);
 void job_info_fill(const struct job *job, struct job_info *out);
-/* Is `name` free for `job`: unused, or of something that has ended or never became a job? */
-bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *name);
+
 /* -EINVAL, -ENAMETOOLONG for what cannot be the name of a job. */
 int check_name(const char *name);
-
+/* check_name, as rename(2) says it. */
+int check_new_name(const char *name);
+/* Is `name` free for `job`: unused, or of something that has ended or never became a job? */
+bool name_may_be_taken(struct jobs *jobs, const struct job *job, const char *name);
+bool is_being_given(const struct jobs *jobs, const char *name);
 /* With disk and lock; give_end takes the lock. */
 void give_begin(struct jobs *jobs, const struct job *job, const char *name);
 void give_end(struct jobs *jobs);
-/* Removes a job, as jobs_remove; `wanted` (with lock) may say no to what has changed since. Without locks. */
-int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job *job));
-/* Tells opt.changed and opt.said what there is to tell. Without any lock. */
-void tell_all(struct jobs *jobs);
-/* To be told by tell_all; `text` is taken over. Without lock. */
-void say(struct jobs *jobs, char *text);
-/* The entry of a job that a user may still change, or NULL. */
-struct job *live_job(struct jobs *jobs, uint64_t id);
-bool is_being_given(const struct jobs *jobs, const char *name);
-/* check_name, as rename(2) says it. */
-int check_new_name(const char *name);
-
 enum move { MOVE_NOTHING, MOVE_PLAIN, MOVE_SUBMITS };
 /* What kind of move it is, or a negative errno. */
 int move_kind(struct jobs *jobs, struct job *job, const char *name);
-
 /* New names, made before anything is changed for good: of a job, and of the upload over it. */
 struct new_names {
     char *job, *writer;
@@ -262,22 +260,43 @@ int new_names_make(struct new_names *names, const char *name);
 void new_names_fini(struct new_names *names);
 /* Returns the id of the job that lost this name, or 0. An upload over `job` follows it. */
 uint64_t rename_entry(struct jobs *jobs, struct job *job, struct new_names *names);
-/* Removes what is on disk of a job that has left the table, or of a refused upload; what the disk does not
- * let go is tried again by jobs_tick. Without lock. */
-void forget_on_disk(struct jobs *jobs, uint64_t id);
-/* Without lock: of job `id` something is left on disk; and what was noted so is removed. */
-void note_debris(struct jobs *jobs, uint64_t id);
-void forget_debris(struct jobs *jobs);
+
+/* To be told by tell_all. */
+void tell(struct jobs *jobs, struct job *job);
+/* To be told by tell_all; `text` is taken over. Without lock. */
+void say(struct jobs *jobs, char *text);
+/* Tells opt.changed and opt.said what there is to tell. Without any lock. */
+void tell_all(struct jobs *jobs);
+
+/* ---- jobs.c: without locks unless it says otherwise ---- */
+/* Removes a job, as jobs_remove; `wanted` (with lock) may say no to what has changed since. */
+int remove_by_id(struct jobs *jobs, uint64_t id, bool (*wanted)(const struct job *job));
 /* With disk: is the job's record still there? */
 bool has_record(struct jobs *jobs, uint64_t id);
+
+/* ---- jobs_recover.c ---- */
+/* At the start: all that the store has. What was accepted is queued. */
+int recover_jobs(struct jobs *jobs, struct errmsg *err);
+/* With disk: a job that has left the table is there again, as its record has it. -EEXIST: its name is another's, here or there; -EBUSY: an engine
+ * has a partition of it yet; -ENOENT: it has no record. */
+int bring_back(struct jobs *jobs, uint64_t id);
+
+/* ---- jobs_age.c: without lock ---- */
+/* Removes what is on disk of a job that has left the table, or of a refused upload; what the disk does not
+ * let go is tried again by jobs_tick. */
+void forget_on_disk(struct jobs *jobs, uint64_t id);
+/* Of job `id` something is left on disk; and what was noted so is removed. */
+void note_debris(struct jobs *jobs, uint64_t id);
+void forget_debris(struct jobs *jobs);
+/* A clock that was set makes nothing older or younger: times that ages are counted from go along with it. */
+void follow_clock(struct jobs *jobs);
+
+/* ---- jobs_change.c ---- */
 enum record_is { RECORD_OLD, RECORD_NEW, RECORD_UNKNOWN };
 /* With disk, without lock: puts `r` in place of `old`, durably where 0 is returned. When the disk refuses the old one stays; when only the sync
  * failed the old one is put back, or else *is says what the disk has. RECORD_UNKNOWN: it can be neither written nor read. */
 int replace_record(struct jobs *jobs, const struct job_record *old, const struct job_record *r,
                    enum record_is *is);
-/* With disk: a job that has left the table is there again, as its record has it. -EEXIST: its name is another's, here or there; -EBUSY: an engine
- * has a partition of it yet; -ENOENT: it has no record. */
-int bring_back(struct jobs *jobs, uint64_t id);
 
 /* ---- jobs_behind.c: with disk, without lock ---- */
 /* Before a record gets this name, while it is being given: no other job has it there any more. -EIO: one has, and the disk does not let
