@@ -62,7 +62,7 @@ static const struct option options[] = {
      "stay in host memory and are streamed for every proof"},
     {"confine", OPTION_WORDS, offsetof(struct config, confine), "auto", 0, 0, "auto|on|off",
      "whether engines give up what proving does not need: capabilities, starting programs, networks;\n"
-     "auto: where no GPU is driven"},
+     "auto: yes, unless a driver of GPUs has yet to make its devices"},
     {"simulate", OPTION_PATH, offsetof(struct config, simulate), "", 0, 0, "FILE",
      "for tests: a simulated device in place of a prover, and jobs that prove nothing"},
     {"log_level", OPTION_LEVELS, offsetof(struct config, log_levels), "info", 0, 0, "LEVELS",

@@ -87,10 +87,6 @@ static const char *const refused[] = {
     "syslog",
     "iopl",
     "ioperm",
-    "bind",
-    "listen",
-    "accept",
-    "accept4",
 };
 
 int confine_parse(const char *word, enum confine *out)
@@ -109,7 +105,7 @@ bool confine_wanted(enum confine how, bool gpus)
 {
     if (how != CONFINE_AUTO)
         return how == CONFINE_ON;
-    return !gpus || access("/dev/nvidiactl", F_OK) != 0;
+    return !gpus || access("/proc/driver/nvidia", F_OK) != 0 || access("/dev/nvidia-uvm", F_OK) == 0;
 }
 
 static void drop_capabilities(void)
@@ -138,7 +134,7 @@ static struct scmp_arg_cmp first_argument(enum scmp_compare how, uint64_t a)
     return (struct scmp_arg_cmp){.arg = 0, .op = how, .datum_a = a};
 }
 
-/* Sockets are for the kernel and this machine: a driver's netlink, and what stands already. */
+/* Sockets are for the kernel and this machine: a driver's netlink, and those of files. The driver of NVIDIA's GPUs listens on one of the latter. */
 static int refuse_networks(scmp_filter_ctx filter)
 {
     const uint32_t no = SCMP_ACT_ERRNO(EPERM);
@@ -175,6 +171,8 @@ static int refuse_others(scmp_filter_ctx filter)
 
 static int make_filter(scmp_filter_ctx filter)
 {
+    /* No code of others runs here that could spy by speculation; kernels before 5.16 slow a process with a filter down for that. */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
     int ret = refuse_networks(filter);
 
     if (ret == 0)

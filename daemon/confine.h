@@ -16,7 +16,7 @@ enum confine { CONFINE_AUTO, CONFINE_ON, CONFINE_OFF };
 
 /* "auto", "on", "off". -EINVAL. */
 int confine_parse(const char *word, enum confine *out);
-/* Auto: where no GPU is driven from this process. The drivers start helpers of root's when their devices are not there yet. */
+/* Auto: yes, unless a driver of GPUs is there whose devices are not: it starts helpers of root's to make them. */
 bool confine_wanted(enum confine how, bool gpus);
 
 /* Gives up all capabilities but those to lock and bind memory and to read any file; no program that is executed gets more;

@@ -48,6 +48,9 @@ else
 fi
 start "${options[@]}"
 expect "an engine with parameters" wait_for 60 loads
+engines=$(engine_pid) # for later: the path of the parameters may change
+confined() { [ -n "$engines" ] && ! grep -L '^Seccomp:.2$' $(printf '/proc/%s/task/*/status ' $engines) | grep -q .; }
+expect "all of it is confined" confined
 if [ -n "${DEVELOP:-}" ]; then
     params=$store/params-insecure # where the keys are
     for size in ${SIZES:-2KiB}; do
@@ -90,7 +93,7 @@ for c1; do files+=(--c1 "$c1"); done
 "$proofctl" bench --mount "$mnt" "${files[@]}" --count "${BENCH:-$((2 * $#))}" | tee "$work/bench"
 same "bench" "${PIPESTATUS[0]}" 0
 gpus
-for p in "$front" $(engine_pid); do
+for p in "$front" $engines; do
     echo "$(cat "/proc/$p/comm"): $(awk '/^VmHWM|^VmRSS|^HugetlbPages/ { print $1, $2 / 1000, "MB" }' "/proc/$p/status" | paste -sd' ')"
 done
 grep -h 'parameters loaded' "$log"

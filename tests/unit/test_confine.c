@@ -134,14 +134,14 @@ START_TEST(confine_apply__leaves_abort)
 END_TEST
 #endif
 
-START_TEST(confine_wanted__leaves_drivers_of_gpus_alone)
+START_TEST(confine_wanted__leaves_drivers_without_devices_alone)
 {
-    bool driver = access("/dev/nvidiactl", F_OK) == 0;
+    bool makes_devices = access("/proc/driver/nvidia", F_OK) == 0 && access("/dev/nvidia-uvm", F_OK) != 0;
     enum confine how;
 
     ck_assert_int_eq(confine_parse("auto", &how), 0);
     ck_assert(confine_wanted(how, false));
-    ck_assert(confine_wanted(how, true) == !driver);
+    ck_assert(confine_wanted(how, true) == !makes_devices);
     ck_assert_int_eq(confine_parse("on", &how), 0);
     ck_assert(confine_wanted(how, true));
     ck_assert_int_eq(confine_parse("off", &how), 0);
@@ -162,7 +162,7 @@ int main(void)
     tcase_add_test(t, confine_apply__keeps_signals_and_limits_to_itself);
     tcase_add_test_raise_signal(t, confine_apply__leaves_abort, SIGABRT);
 #endif
-    tcase_add_test(t, confine_wanted__leaves_drivers_of_gpus_alone);
+    tcase_add_test(t, confine_wanted__leaves_drivers_without_devices_alone);
     suite_add_tcase(s, t);
     return suite_run(s);
 }
