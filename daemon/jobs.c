@@ -211,7 +211,7 @@ void jobs_open_due(struct jobs *jobs, uint64_t id)
 {
     pthread_mutex_lock(&jobs->lock);
     struct job *job = live_job(jobs, id);
-    if (job)
+    if (job && !job->accepted && !job->spool)
         job->opening = OPENING_DUE;
     pthread_mutex_unlock(&jobs->lock);
 }

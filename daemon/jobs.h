@@ -190,7 +190,7 @@ struct partition_work {
 };
 
 /* Takes the next partition: highest class, the user whose turn it is, oldest job, lowest index (order.h), of sizes not held; it belongs to
- * `node` until one of the calls below. -EAGAIN when there is none. */
+ * `node` until one of the calls below. -EAGAIN when there is none; -ENOMEM, -EMFILE, -ENFILE: there is one, but no descriptor for it at present. */
 int jobs_take_partition(struct jobs *jobs, int node, struct partition_work *out);
 /* The same for an engine that cannot prove some sizes: bit i of `refused`: sector_sizes[i]. */
 int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,

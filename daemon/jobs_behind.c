@@ -195,7 +195,8 @@ static bool is_gone_ones(const struct jobs *jobs, const struct behind *b)
 
 /* ---- telling of what the disk refused ---- */
 
-static void say_refused(struct jobs *jobs, const struct behind *b, int error, const char *outcome)
+/* Whoever waits for it need not wait for the rest, and may be gone then. */
+static void say_refused(struct jobs *jobs, struct behind *b, int error, const char *outcome)
 {
     char name[JOB_NAME_MAX + 1], *text = NULL;
 
@@ -203,6 +204,7 @@ static void say_refused(struct jobs *jobs, const struct behind *b, int error, co
     jobs->behind_error = error;
     if (b->outcome)
         *b->outcome = error;
+    b->outcome = NULL;
     copy_name(name, b->to ? b->to : b->job->name);
     pthread_mutex_unlock(&jobs->lock);
     log_err(log_u64("job", b->job->id), log_str("name", name),
@@ -216,7 +218,7 @@ static void say_refused(struct jobs *jobs, const struct behind *b, int error, co
 /* ---- removals (with disk) ---- */
 
 /* 0 as well where only the sync failed: then the rest is tried again with its other files. */
-static int do_removal(struct jobs *jobs, const struct behind *b)
+static int do_removal(struct jobs *jobs, struct behind *b)
 {
     struct job *job = b->job;
 
@@ -236,7 +238,7 @@ static int do_removal(struct jobs *jobs, const struct behind *b)
 }
 
 /* False: not yet. Otherwise the job is there again, or its name is another's, and what is left of it goes later. */
-static bool undo_removal(struct jobs *jobs, const struct behind *b, int error)
+static bool undo_removal(struct jobs *jobs, struct behind *b, int error)
 {
     int ret = bring_back(jobs, b->job->id);
 
@@ -422,7 +424,7 @@ static void behind_settle(struct jobs *jobs, struct behind *b, bool done)
 {
     struct behind **last = &jobs->late;
 
-    if (b->outcome && *b->outcome == -EINPROGRESS)
+    if (b->outcome)
         *b->outcome = 0;
     b->outcome = NULL;
     if (done) {

@@ -422,13 +422,15 @@ void tell_all(struct jobs *jobs)
         return;
     }
     jobs->telling = true;
-    while (tell_next(jobs, &info, &was, &gone)) {
-        pthread_mutex_unlock(&jobs->lock);
-        jobs->opt.changed(jobs->opt.ctx, &info, was, gone);
-        pthread_mutex_lock(&jobs->lock);
+    while (jobs->tell_first || jobs->sayings) {
+        while (tell_next(jobs, &info, &was, &gone)) {
+            pthread_mutex_unlock(&jobs->lock);
+            jobs->opt.changed(jobs->opt.ctx, &info, was, gone);
+            pthread_mutex_lock(&jobs->lock);
+        }
+        if (jobs->sayings)
+            say_next(jobs);
     }
-    while (jobs->sayings)
-        say_next(jobs);
     jobs->telling = false;
     pthread_mutex_unlock(&jobs->lock);
 }

@@ -606,6 +606,11 @@ static int build_processes(struct service *sv, struct errmsg *err)
 {
     sigset_t mask;
 
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGHUP);
+    sigprocmask(SIG_BLOCK, &mask, NULL); /* first: a SIGHUP would end what has not begun */
     int ret = find_engine(sv, err);
     if (ret == 0)
         ret = choose_nodes(sv, err);
@@ -622,11 +627,6 @@ static int build_processes(struct service *sv, struct errmsg *err)
     threads_at_start = threads_now();
     pthread_atfork(before_fork, NULL, NULL);
     signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&mask);
-    sigaddset(&mask, SIGTERM);
-    sigaddset(&mask, SIGINT);
-    sigaddset(&mask, SIGHUP);
-    sigprocmask(SIG_BLOCK, &mask, NULL);
     sv->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     sv->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (sv->signals < 0 || sv->lost_fd < 0)

@@ -753,13 +753,18 @@ static int open_work(struct jobs *jobs, const struct job *home, bool checked, in
     return ret < 0 ? ret : store_open_file(jobs->store, home->id, STORE_DECODED, fd);
 }
 
+static bool is_lack(int code)
+{
+    return code == -ENOMEM || code == -EMFILE || code == -ENFILE;
+}
+
 /* No engine can be given this partition: the job has been removed meanwhile, or memory is short; or the
  * stored form is damaged or lost. */
 static void give_up(struct jobs *jobs, const struct partition_work *work, bool stays, int code)
 {
     char text[128];
 
-    if (!stays || code == -ENOMEM || code == -EMFILE || code == -ENFILE) {
+    if (!stays || is_lack(code)) {
         jobs_partition_returned(jobs, work->job, work->partition);
         return;
     }
@@ -829,7 +834,7 @@ int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
     else
         *out = work;
     tell_all(jobs);
-    return ret < 0 ? -EAGAIN : 0;
+    return ret == 0 || is_lack(ret) ? ret : -EAGAIN;
 }
 
 /* ---- what engines say ---- */

@@ -71,6 +71,13 @@ static int64_t due_at(const struct sched *s, const struct engine *e)
     return e->heard + s->opt.silence_ms;
 }
 
+static void check_silence(struct sched *s, struct engine *e)
+{
+    engine_listen(s, e); /* it may be that nobody has listened: the disk, or a front that was stopped */
+    if (e->sock >= 0 && sched_now_ms() >= due_at(s, e))
+        engine_kill(s, e, "it has been silent for too long");
+}
+
 static void check_timers(struct sched *s, struct engine *e)
 {
     if (sched_now_ms() < due_at(s, e))
@@ -80,7 +87,7 @@ static void check_timers(struct sched *s, struct engine *e)
     else if (e->state == ENGINE_STOPPING)
         engine_take_back(s, e);
     else
-        engine_kill(s, e, "it has been silent for too long");
+        check_silence(s, e);
 }
 
 static const struct engine *first_that_holds(const struct sched *s, size_t size)
@@ -206,9 +213,14 @@ static int poll_timeout(const struct sched *s)
 {
     int64_t at = s->unwritten ? s->write_again_at : NEVER, now = sched_now_ms();
 
+    if (s->take_at > now)
+        at = earliest(at, s->take_at);
+
     for (size_t i = 0; i < s->engines_len; i++) {
         const struct engine *e = &s->engines[i];
         at = earliest(at, due_at(s, e));
+        if (e->deaf_until > now)
+            at = earliest(at, e->deaf_until);
         for (size_t k = 0; k < SCHED_SIZES; k++)
             if (e->holds[k].on)
                 at = earliest(at, earliest(e->holds[k].until, e->holds[k].look_at));

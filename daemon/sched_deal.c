@@ -2,6 +2,7 @@
  * Which engine gets what: in the order of the job table, to the one with room that will be through first (balance.h), and from the
  * longest queue to one without work. What engines hold is told of when its job is cancelled or gets another priority.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,7 +57,7 @@ bool engine_refuses(const struct engine *e, const struct sector_size *size)
 static struct load load_of(struct engine *e)
 {
     size_t capacity = min_size(e->hello.capacity, SCHED_IN_FLIGHT_MAX);
-    struct load l = {.open = e->state == ENGINE_READY && !e->deaf && !engine_all_set_aside(e),
+    struct load l = {.open = e->state == ENGINE_READY && sched_now_ms() >= e->deaf_until && !engine_all_set_aside(e),
                      .in_flight = e->flights_len,
                      .ms = e->pace.ms};
 
@@ -149,8 +150,11 @@ static void give_all_parked(struct sched *s)
 static bool give_next(struct sched *s, struct engine *e)
 {
     struct partition_work w;
+    int ret = jobs_take_partition_but(s->opt.jobs, e->node, refused_sizes(e), &w);
 
-    if (jobs_take_partition_but(s->opt.jobs, e->node, refused_sizes(e), &w) < 0)
+    if (ret < 0 && ret != -EAGAIN)
+        s->take_at = sched_now_ms() + LACK_MS;
+    if (ret < 0)
         return false;
     if (to_be_avoided(s, &w) != e)
         return give_partition(s, e, &w);
@@ -163,7 +167,7 @@ void sched_give_out(struct sched *s)
     bool nothing[SCHED_ENGINES_MAX] = {false};
     struct load loads[SCHED_ENGINES_MAX] = {{0}};
 
-    while (!atomic_load(&s->stop) && !atomic_load(&s->draining)) {
+    while (!atomic_load(&s->stop) && !atomic_load(&s->draining) && sched_now_ms() >= s->take_at) {
         give_all_parked(s);
         load_all(s, loads);
         for (size_t i = 0; i < s->engines_len; i++)

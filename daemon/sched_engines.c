@@ -36,7 +36,10 @@ bool engine_say(struct sched *s, struct engine *e, const struct link_message *m,
 {
     int ret = link_send(e->sock, m, fd);
 
-    e->deaf = e->deaf || ret < 0;
+    if (ret == -EPIPE || ret == -EBADF)
+        e->deaf_until = NEVER;
+    else if (ret < 0 && e->deaf_until != NEVER)
+        e->deaf_until = sched_now_ms() + LACK_MS; /* the kernel has no memory for it */
     if (ret == -EAGAIN)
         engine_kill(s, e, "it does not read its socket");
     return ret == 0;
@@ -195,35 +198,38 @@ void engine_kill(struct sched *s, struct engine *e, const char *why)
     end_engine(s, e);
 }
 
+/* What it has in flight goes back; what it had begun counts as a failed try, by this reason, if there is one. */
+static void empty(struct sched *s, struct engine *e, const char *why)
+{
+    while (e->flights_len > 0) {
+        const struct in_flight f = e->flights[--e->flights_len];
+        if (why && f.begun)
+            sched_strike_out(s, f.job, f.partition, why);
+        else
+            sched_give_back(s, f.job, f.partition);
+    }
+}
+
 void engine_take_back(struct sched *s, struct engine *e)
 {
     log_err(log_i64("node", e->node), log_i64("pid", e->pid),
             log_str("msg", "an engine that was killed does not end: others get what it holds"),
             log_u64("in_flight", e->flights_len));
     engine_tell(s, e, "does not end, though it was killed");
-    while (e->flights_len > 0) {
-        const struct in_flight *f = &e->flights[--e->flights_len];
-        if (f->begun)
-            sched_strike_out(s, f->job, f->partition, "the engine was killed and does not end");
-        else
-            sched_give_back(s, f->job, f->partition);
-    }
+    empty(s, e, "the engine was killed and does not end");
 }
 
 void engine_replace(struct sched *s, struct engine *e, const char *why)
 {
     engine_kill(s, e, why); /* it is not heard any more */
-    while (e->flights_len > 0) {
-        const struct in_flight *f = &e->flights[--e->flights_len];
-        sched_give_back(s, f->job, f->partition);
-    }
+    empty(s, e, NULL);
 }
 
 static void engine_started(struct sched *s, struct engine *e, const struct supervisor_event *ev)
 {
     e->pid = ev->pid;
     e->sock = ev->socket;
-    e->deaf = false;
+    e->deaf_until = 0;
     e->starts++;
     e->heard = sched_now_ms();
     /* A full socket means an engine that does not read: better to know than to wait. */
@@ -465,7 +471,8 @@ void engine_listen(struct sched *s, struct engine *e)
             end_engine(s, e);
             return;
         }
-        e->heard = sched_now_ms();
+        if (e->deaf_until != NEVER)
+            e->heard = sched_now_ms();
         if (ret < 0)
             engine_kill(s, e, "it sent a malformed message");
         else

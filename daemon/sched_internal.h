@@ -13,6 +13,7 @@
 #include "daemon/sched.h"
 
 #define NEVER INT64_MAX
+#define LACK_MS 1000 /* until what lacked memory or descriptors of the kernel is tried again */
 
 struct in_flight {
     uint64_t job;
@@ -64,7 +65,7 @@ struct engine {
     uint64_t wrong; /* of all of them */
     struct pace pace;
     struct hold holds[SCHED_SIZES];
-    bool deaf;         /* its socket takes nothing any more: its end will be heard */
+    int64_t deaf_until; /* its socket takes nothing before; NEVER: it is closed, and the process has `silence` to end */
     uint32_t replaced; /* times in a row that it proved with replaced parameters */
     struct stage_times times;
     struct link_hello hello;
@@ -107,6 +108,7 @@ struct sched {
     struct committer *committer;
     struct commit *unwritten; /* the disk did not take them yet */
     int64_t write_again_at;
+    int64_t take_at; /* no partition is taken before */
     uint32_t unwritten_len;
     size_t writing; /* results that the committer has */
     uint64_t done, failed, returned, stolen;

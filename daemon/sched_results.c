@@ -36,6 +36,17 @@ static void forget_strikes(struct sched *s, uint64_t job, uint32_t partition)
         *strike = s->strikes[--s->strikes_len];
 }
 
+/* Of partitions that nobody wants any more. */
+static void forget_cancelled(struct sched *s)
+{
+    for (size_t i = 0; i < s->strikes_len;) {
+        if (jobs_cancelled(s->opt.jobs, s->strikes[i].job))
+            s->strikes[i] = s->strikes[--s->strikes_len];
+        else
+            i++;
+    }
+}
+
 /* NULL: no memory. The count starts over then: the service goes on. */
 static struct strike *get_strike(struct sched *s, uint64_t job, uint32_t partition)
 {
@@ -43,6 +54,8 @@ static struct strike *get_strike(struct sched *s, uint64_t job, uint32_t partiti
 
     if (strike)
         return strike;
+    if (s->strikes_len == s->strikes_room)
+        forget_cancelled(s);
     if (s->strikes_len == s->strikes_room) {
         size_t room = s->strikes_room ? 2 * s->strikes_room : 16;
         struct strike *more = realloc(s->strikes, room * sizeof(*more));
@@ -96,126 +109,6 @@ void sched_strike_out(struct sched *s, uint64_t job, uint32_t partition, const c
              "partition %" PRIu32 ": given up after %" PRIu32 " tries, the last: %s", partition,
              s->opt.strikes, what);
     give_up(s, job, partition, -EIO, text);
-}
-
-/* ---- results ---- */
-
-void sched_on_written(void *ctx)
-{
-    sched_wake(ctx);
-}
-
-static void write_result(struct sched *s, struct commit *c)
-{
-    s->writing++;
-    committer_put(s->committer, c);
-}
-
-/* Told once of each. */
-static void keep_unwritten(struct sched *s, struct commit *c)
-{
-    const struct proof_result *r = &c->result;
-
-    if (!c->refused) {
-        log_err(log_u64("job", r->job), log_u64("partition", r->partition),
-                log_str("msg", "a proof cannot be written to the store yet"),
-                log_str("error", strerror(-r->ret)));
-        s->unwritten_len++;
-    }
-    c->refused = true;
-    c->next = s->unwritten;
-    s->unwritten = c;
-    s->write_again_at = sched_now_ms() + s->opt.journal_retry_ms;
-}
-
-static void end_written(struct sched *s, struct commit *c)
-{
-    const struct proof_result *r = &c->result;
-
-    if (c->refused) {
-        log_info(log_u64("job", r->job), log_u64("partition", r->partition),
-                 log_str("msg", "the proof is in the store now"));
-        s->unwritten_len--;
-    }
-    s->done++;
-    forget_strikes(s, r->job, r->partition);
-    free(c);
-}
-
-void sched_take_written(struct sched *s)
-{
-    for (struct commit *c = committer_take(s->committer), *next; c; c = next) {
-        next = c->next;
-        s->writing--;
-        if (c->result.ret < 0)
-            keep_unwritten(s, c);
-        else
-            end_written(s, c);
-    }
-}
-
-void sched_retry_unwritten(struct sched *s)
-{
-    struct commit *list = s->unwritten;
-
-    s->unwritten = NULL;
-    while (list) {
-        struct commit *c = list;
-        list = c->next;
-        write_result(s, c);
-    }
-}
-
-static void hold_size(struct sched *s, struct engine *e, const struct sector_size *size,
-                      enum job_lack lacks, const char *why);
-
-/* The files have been replaced since the engine read them. What was proved without any says no key. */
-static bool is_outdated(struct sched *s, const struct in_flight *flight,
-                        const struct partition_report *r)
-{
-    static const uint8_t none[SRS_VK_DIGEST_BYTES];
-    uint8_t now[SRS_VK_DIGEST_BYTES];
-
-    if (!s->opt.params_key || !flight->has_params_at ||
-        memcmp(r->vk_digest, none, sizeof(none)) == 0)
-        return false;
-    return s->opt.params_key(s->opt.ctx, flight->size, flight->has_params_at, now) == 0 &&
-           memcmp(r->vk_digest, now, sizeof(now)) != 0;
-}
-
-void sched_on_done(struct sched *s, struct engine *e, const struct in_flight *flight,
-                   const struct link_done *d)
-{
-    const struct partition_report *r = &d->report;
-
-    if (is_outdated(s, flight, r)) {
-        sched_give_back(s, d->job, d->partition);
-        if (++e->replaced > REPLACED_MAX) /* front and engine may never agree */
-            hold_size(s, e, flight->size, JOB_LACKS_PARAMS,
-                      "engines prove with other parameters than the files hold, again and again");
-        engine_replace(s, e, "it proves with parameters whose files have been replaced");
-        return;
-    }
-    e->failures = e->replaced = 0;
-    pace_proved(&e->pace, sched_now_ms());
-    stage_times_add(&e->times, &d->course);
-    if (s->opt.proved)
-        s->opt.proved(s->opt.ctx, (size_t)(e - s->engines), d);
-    log_info(log_u64("job", d->job), log_u64("partition", d->partition), log_i64("node", e->node),
-             log_str("stage", "verified"), log_u64("synthesis_ms", (uint64_t)r->synthesis_ms),
-             log_u64("prove_ms", (uint64_t)(r->transform_ms + r->msm_ms)),
-             log_u64("total_ms", (uint64_t)r->total_ms),
-             log_str("params", srs_trust_text(r->params)));
-    struct commit *c = calloc(1, sizeof(*c));
-    if (!c) { /* then it is proved again */
-        sched_give_back(s, d->job, d->partition);
-        return;
-    }
-    c->result.job = d->job;
-    c->result.partition = d->partition;
-    c->result.report = d->report;
-    memcpy(c->result.proof, d->proof, sizeof(c->result.proof));
-    write_result(s, c);
 }
 
 /* ---- sizes that an engine cannot prove at present ---- */
@@ -357,6 +250,123 @@ void sched_on_failed(struct sched *s, struct engine *e, const struct in_flight *
     forget_strikes(s, f->job, f->partition);
     s->failed++;
     jobs_partition_failed(s->opt.jobs, f->job, f->partition, f->code, f->text);
+}
+
+/* ---- results ---- */
+
+void sched_on_written(void *ctx)
+{
+    sched_wake(ctx);
+}
+
+static void write_result(struct sched *s, struct commit *c)
+{
+    s->writing++;
+    committer_put(s->committer, c);
+}
+
+/* Told once of each. */
+static void keep_unwritten(struct sched *s, struct commit *c)
+{
+    const struct proof_result *r = &c->result;
+
+    if (!c->refused) {
+        log_err(log_u64("job", r->job), log_u64("partition", r->partition),
+                log_str("msg", "a proof cannot be written to the store yet"),
+                log_str("error", strerror(-r->ret)));
+        s->unwritten_len++;
+    }
+    c->refused = true;
+    c->next = s->unwritten;
+    s->unwritten = c;
+    s->write_again_at = sched_now_ms() + s->opt.journal_retry_ms;
+}
+
+static void end_written(struct sched *s, struct commit *c)
+{
+    const struct proof_result *r = &c->result;
+
+    if (c->refused) {
+        log_info(log_u64("job", r->job), log_u64("partition", r->partition),
+                 log_str("msg", "the proof is in the store now"));
+        s->unwritten_len--;
+    }
+    s->done++;
+    forget_strikes(s, r->job, r->partition);
+    free(c);
+}
+
+void sched_take_written(struct sched *s)
+{
+    for (struct commit *c = committer_take(s->committer), *next; c; c = next) {
+        next = c->next;
+        s->writing--;
+        if (c->result.ret < 0)
+            keep_unwritten(s, c);
+        else
+            end_written(s, c);
+    }
+}
+
+void sched_retry_unwritten(struct sched *s)
+{
+    struct commit *list = s->unwritten;
+
+    s->unwritten = NULL;
+    while (list) {
+        struct commit *c = list;
+        list = c->next;
+        write_result(s, c);
+    }
+}
+
+/* The files have been replaced since the engine read them. What was proved without any says no key. */
+static bool is_outdated(struct sched *s, const struct in_flight *flight,
+                        const struct partition_report *r)
+{
+    static const uint8_t none[SRS_VK_DIGEST_BYTES];
+    uint8_t now[SRS_VK_DIGEST_BYTES];
+
+    if (!s->opt.params_key || !flight->has_params_at ||
+        memcmp(r->vk_digest, none, sizeof(none)) == 0)
+        return false;
+    return s->opt.params_key(s->opt.ctx, flight->size, flight->has_params_at, now) == 0 &&
+           memcmp(r->vk_digest, now, sizeof(now)) != 0;
+}
+
+void sched_on_done(struct sched *s, struct engine *e, const struct in_flight *flight,
+                   const struct link_done *d)
+{
+    const struct partition_report *r = &d->report;
+
+    if (is_outdated(s, flight, r)) {
+        sched_give_back(s, d->job, d->partition);
+        if (++e->replaced > REPLACED_MAX) /* front and engine may never agree */
+            hold_size(s, e, flight->size, JOB_LACKS_PARAMS,
+                      "engines prove with other parameters than the files hold, again and again");
+        engine_replace(s, e, "it proves with parameters whose files have been replaced");
+        return;
+    }
+    e->failures = e->replaced = 0;
+    pace_proved(&e->pace, sched_now_ms());
+    stage_times_add(&e->times, &d->course);
+    if (s->opt.proved)
+        s->opt.proved(s->opt.ctx, (size_t)(e - s->engines), d);
+    log_info(log_u64("job", d->job), log_u64("partition", d->partition), log_i64("node", e->node),
+             log_str("stage", "verified"), log_u64("synthesis_ms", (uint64_t)r->synthesis_ms),
+             log_u64("prove_ms", (uint64_t)(r->transform_ms + r->msm_ms)),
+             log_u64("total_ms", (uint64_t)r->total_ms),
+             log_str("params", srs_trust_text(r->params)));
+    struct commit *c = calloc(1, sizeof(*c));
+    if (!c) { /* then it is proved again */
+        sched_give_back(s, d->job, d->partition);
+        return;
+    }
+    c->result.job = d->job;
+    c->result.partition = d->partition;
+    c->result.report = d->report;
+    memcpy(c->result.proof, d->proof, sizeof(c->result.proof));
+    write_result(s, c);
 }
 
 /* ---- proofs that do not verify ---- */

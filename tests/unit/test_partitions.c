@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -172,6 +173,24 @@ START_TEST(jobs_take_partition__a_job_without_any_good_file_fails)
     ck_assert_int_eq(jobs_error(js->jobs, id, &text), 0);
     ck_assert_msg(strstr(text, "checksum"), "%s", text);
     free(text);
+}
+END_TEST
+
+START_TEST(jobs_take_partition__without_descriptors_it_waits)
+{
+    struct partition_work work;
+    struct rlimit all, few;
+
+    submit("a", 1);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
+    few = all;
+    few.rlim_cur = (rlim_t)dup(0);
+    close((int)few.rlim_cur);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    ck_assert_int_eq(jobs_take_partition(js->jobs, 1, &work), -EMFILE);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &all), 0);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+    take();
 }
 END_TEST
 
@@ -946,6 +965,7 @@ int main(void)
     tcase_add_test(tc, jobs_take_partition__class_then_age_then_index);
     tcase_add_test(tc, jobs_take_partition__a_damaged_decoded_form_is_made_again);
     tcase_add_test(tc, jobs_take_partition__a_job_without_any_good_file_fails);
+    tcase_add_test(tc, jobs_take_partition__without_descriptors_it_waits);
     tcase_add_test(tc, jobs__state_follows_the_partitions);
     tcase_add_test(tc, jobs_partition_failed__fails_the_job_with_its_text);
     tcase_add_test(tc, jobs__journalled_partitions_outlive_a_restart);

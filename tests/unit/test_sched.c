@@ -7,6 +7,7 @@
 #include <check.h>
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,10 +37,14 @@ static struct {
     unsigned percent;         /* the last */
     enum job_priority priority;
     bool hurry; /* the job becomes urgent when a partition has just been taken */
+    bool no_files; /* a partition waits, but there is no descriptor for it */
+    uint32_t asked;
     size_t len;
     int code;
     char text[512];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .priority = JOB_NORMAL};
+
+static struct sched *sched;
 
 int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
                             struct partition_work *out)
@@ -48,6 +53,12 @@ int jobs_take_partition_but(struct jobs *jobs, int node, uint32_t refused,
 
     (void)jobs, (void)node;
     pthread_mutex_lock(&table.lock);
+    table.asked++;
+    if (table.no_files) { /* to give one back wakes the scheduler */
+        pthread_mutex_unlock(&table.lock);
+        sched_wake(sched);
+        return -EMFILE;
+    }
     for (uint32_t k = 0; k < table.len && ret < 0 && !table.cancelled; k++)
         if (table.fate[k] == WAITING && !table.held[k % 2] && !(refused >> k % 2 & 1)) {
             table.fate[k] = TAKEN;
@@ -301,6 +312,26 @@ static int be_deaf_on_1(void)
     return 3;
 }
 
+/* Says that it is alive, but takes nothing any more. */
+static void talk_but_hear_nothing(void)
+{
+    shutdown(SUPERVISOR_ENGINE_FD, SHUT_RD);
+    for (;;) {
+        send_status();
+        usleep(20000);
+    }
+}
+
+/* "talk": says that it is alive until there is something to hear. */
+static int hear(const char *mode, struct link_message *m, int *fd)
+{
+    struct pollfd p = {SUPERVISOR_ENGINE_FD, POLLIN, 0};
+
+    while (strcmp(mode, "talk") == 0 && poll(&p, 1, 20) == 0)
+        send_status();
+    return link_receive(SUPERVISOR_ENGINE_FD, m, fd);
+}
+
 /* Dies at its first partition, but for a file that remembers: then it works. */
 static bool is_second_life(const char *marker)
 {
@@ -433,7 +464,9 @@ static int engine_main(const char *mode, const char *marker)
         return write(SUPERVISOR_ENGINE_FD, "rubbish", 7) == 7 ? (pause(), 1) : 1;
     if (strcmp(mode, "chatter-on-0") == 0 && engine_node == 0)
         chatter();
-    while (link_receive(SUPERVISOR_ENGINE_FD, &m, &fd) == 0) {
+    if (strcmp(mode, "hears-nothing") == 0 && !is_second_life(marker))
+        talk_but_hear_nothing();
+    while (hear(mode, &m, &fd) == 0) {
         if (fd >= 0)
             close(fd);
         if (m.type == LINK_STOP)
@@ -469,15 +502,17 @@ static int engine_main(const char *mode, const char *marker)
 /* ---- tests ---- */
 
 static struct supervisor *sup;
-static struct sched *sched;
 static char marker[64];
 static char self[1024];
 static const char *argv[5];
 static char events[4096];
+static useconds_t start_of_1_takes_us; /* to be told of */
 
 static void note_event(void *ctx, const char *text)
 {
     (void)ctx;
+    if (strcmp(text, "engine node=1 started") == 0)
+        usleep(start_of_1_takes_us);
     strncat(events, text, sizeof(events) - strlen(events) - 2);
     strcat(events, "\n");
 }
@@ -670,6 +705,44 @@ START_TEST(sched__what_one_node_got_wrong_waits_for_a_deaf_one)
     end();
     sched_status(sched, &st);
     ck_assert_uint_eq(st.engines[1].starts, 2);
+}
+END_TEST
+
+START_TEST(sched__is_silent_itself_and_kills_nobody_for_that)
+{
+    static struct sched_status st;
+
+    nodes_len = 2;
+    start_of_1_takes_us = 900000;
+    begin("talk", 0, 300);
+    usleep(1300000);
+    end();
+    sched_status(sched, &st);
+    ck_assert_uint_eq(st.engines[0].starts, 1);
+    ck_assert_uint_eq(st.engines[1].starts, 1);
+}
+END_TEST
+
+START_TEST(sched__an_engine_that_hears_nothing_is_replaced)
+{
+    begin("hears-nothing", PARTITIONS, 300);
+    wait_until(all_done);
+    end();
+}
+END_TEST
+
+START_TEST(sched__without_descriptors_nothing_is_taken_for_a_while)
+{
+    table.no_files = true;
+    begin("work", PARTITIONS, 0);
+    usleep(700000);
+    pthread_mutex_lock(&table.lock);
+    ck_assert_uint_ge(table.asked, 1);
+    ck_assert_uint_le(table.asked, 2);
+    table.no_files = false;
+    pthread_mutex_unlock(&table.lock);
+    wait_until(all_done);
+    end();
 }
 END_TEST
 
@@ -1200,6 +1273,9 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__wrong_proofs_fail_the_job_and_set_the_prover_aside);
     tcase_add_test(tc, sched__what_one_node_got_wrong_another_proves);
     tcase_add_test(tc, sched__what_one_node_got_wrong_waits_for_a_deaf_one);
+    tcase_add_test(tc, sched__is_silent_itself_and_kills_nobody_for_that);
+    tcase_add_test(tc, sched__an_engine_that_hears_nothing_is_replaced);
+    tcase_add_test(tc, sched__without_descriptors_nothing_is_taken_for_a_while);
     tcase_add_test(tc, sched_wish__is_told_to_engines_and_its_end_is_known);
     tcase_add_test(tc, sched_wish__what_is_in_flight_keeps_its_parameters);
     tcase_add_test(tc, sched__an_idle_engine_steals);
