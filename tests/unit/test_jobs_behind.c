@@ -160,22 +160,30 @@ START_TEST(remove_at_once__what_the_disk_refuses_is_there_again)
 }
 END_TEST
 
+/* A file that is accepted, for it is whole, and still open. */
+static struct upload *open_and_whole(const char *name, size_t *len)
+{
+    const uint8_t *bytes = document("2KiB-sealed", len);
+    struct upload *u = js_open(js, name);
+
+    js_write(u, bytes, *len, 0);
+    ck_assert_int_eq(upload_judge(u), 0);
+    return u;
+}
+
 /* The writer who still has it open has nothing more to do with it. */
 START_TEST(remove_at_once__refused_while_a_writer_has_it_open)
 {
     size_t len;
-    const uint8_t *bytes = document("2KiB-sealed", &len);
-    struct upload *u = js_open(js, "a");
+    struct upload *u = open_and_whole("a", &len);
     uint64_t id = upload_job_id(u);
 
-    js_write(u, bytes, len, 0);
-    ck_assert_int_eq(upload_judge(u), 0);
     ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
     disk_refuses(EIO);
     jobs_catch_up(js->jobs);
     disk_is_good();
     ck_assert_uint_eq(id_of("a"), id); /* there again */
-    ck_assert_int_eq(upload_write(u, bytes, 1, 0), -ECANCELED);
+    ck_assert_int_eq(upload_write(u, " ", 1, 0), -ECANCELED);
     upload_close(u, false);
     jobs_tick(js->jobs);
     on_disk("a", JOB_QUEUED);
@@ -520,13 +528,9 @@ END_TEST
 START_TEST(rename_at_once__of_what_a_writer_takes_back)
 {
     size_t len;
-    const uint8_t *bytes = document("2KiB-sealed", &len);
-    struct upload *u = js_open(js, "a");
-    uint64_t id = upload_job_id(u);
+    struct upload *u = open_and_whole("a", &len);
 
-    js_write(u, bytes, len, 0);
-    ck_assert_int_eq(upload_judge(u), 0);
-    ck_assert_int_eq(jobs_rename_at_once(js->jobs, id, "b"), 0);
+    ck_assert_int_eq(jobs_rename_at_once(js->jobs, upload_job_id(u), "b"), 0);
     js_write(u, " ", 1, len);
     ck_assert_int_eq(jobs_sync(js->jobs), 0);
     ck_assert_int_eq(upload_judge(u), 0);

@@ -299,17 +299,25 @@ END_TEST
 
 /* ---- who waits for the disk: not the threads of the mount ---- */
 
+/* The queue is full, `a` waits to be opened, and the disk does not answer. Returns its number. */
+static uint64_t wait_and_let_the_disk_hang(struct fuse_req *req)
+{
+    uint64_t old = js_submit(js, "old", "2KiB-sealed");
+
+    js_prove_all(js);
+    js_submit(js, "full", "2KiB-sparse");
+    uint64_t id = make("a");
+    open_file(req, id, 0);
+    until(&req->waits);
+    disk_hangs(old);
+    return id;
+}
+
 START_TEST(disk_hangs__an_open_that_waits_can_be_interrupted)
 {
     struct fuse_req req;
-    uint64_t old;
 
-    old = js_submit(js, "old", "2KiB-sealed");
-    js_prove_all(js);
-    js_submit(js, "full", "2KiB-sparse");
-    open_file(&req, make("a"), 0);
-    until(&req.waits);
-    disk_hangs(old);
+    wait_and_let_the_disk_hang(&req);
     req.interrupt(&req, req.data);
     ck_assert(req.answered && req.error == EINTR);
     ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
@@ -320,15 +328,8 @@ END_TEST
 START_TEST(disk_hangs__a_file_whose_open_waits_can_be_removed)
 {
     struct fuse_req req;
-    uint64_t old, id;
+    uint64_t id = wait_and_let_the_disk_hang(&req);
 
-    old = js_submit(js, "old", "2KiB-sealed");
-    js_prove_all(js);
-    js_submit(js, "full", "2KiB-sparse");
-    id = make("a");
-    open_file(&req, id, 0);
-    until(&req.waits);
-    disk_hangs(old);
     ck_assert_int_eq(jobs_remove_at_once(js->jobs, id), 0);
     ck_assert(req.answered && req.error == ENOENT);
     disk_goes_on();
@@ -338,14 +339,8 @@ END_TEST
 START_TEST(disk_hangs__an_open_that_has_waited_too_long_ends)
 {
     struct fuse_req req;
-    uint64_t old;
 
-    old = js_submit(js, "old", "2KiB-sealed");
-    js_prove_all(js);
-    js_submit(js, "full", "2KiB-sparse");
-    open_file(&req, make("a"), 0);
-    until(&req.waits);
-    disk_hangs(old);
+    wait_and_let_the_disk_hang(&req);
     writers_tick(ws, INT64_MAX, 1000);
     ck_assert(req.answered && req.error == EAGAIN);
     ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
