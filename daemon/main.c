@@ -827,6 +827,13 @@ static enum exit_status serve(struct service *sv)
     return status;
 }
 
+static int check_place(const struct config *cfg, struct errmsg *err)
+{
+    int ret = mount_check(cfg->mount, err);
+
+    return ret < 0 ? config_blame(cfg, "mount", ret, err) : 0;
+}
+
 /* --check-config: what would be done, and whether it can be. */
 static enum exit_status check(struct service *sv)
 {
@@ -836,7 +843,7 @@ static enum exit_status check(struct service *sv)
 
     config_print(cfg, stdout);
     if (config_check(cfg, &err) < 0 || config_check_machine(cfg, stderr, &err) < 0 ||
-        find_engine(sv, &err) < 0 || choose_made(sv, &err) < 0 || mount_check(cfg->mount, &err) < 0) {
+        find_engine(sv, &err) < 0 || choose_made(sv, &err) < 0 || check_place(cfg, &err) < 0) {
         fprintf(stderr, "proofd: %s\n", err.text);
         return EXIT_USAGE;
     }
