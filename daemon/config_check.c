@@ -220,9 +220,14 @@ static int check_mount(const struct config *cfg, struct errmsg *err)
     return check_dir_to_make("mount", cfg->mount, err);
 }
 
+/* One that is not there yet, or not open, only warns: what has the parameters may be mounted later, and jobs look again. */
 static int check_params(const struct config *cfg, struct errmsg *err)
 {
-    return cfg->params[0] ? check_dir("params", cfg->params, R_OK | X_OK, err) : 0;
+    struct stat st;
+
+    if (cfg->params[0] && stat(cfg->params, &st) == 0 && !S_ISDIR(st.st_mode))
+        return errmsg_set(err, -ENOTDIR, "params %s: not a directory", cfg->params);
+    return 0;
 }
 
 static int check_engine(const struct config *cfg, struct errmsg *err)
@@ -262,14 +267,13 @@ static void warn_of_memory(const struct config *cfg, const struct sector_size *s
 
 static void warn_of_none(const struct config *cfg, FILE *warnings)
 {
-    const char *variable = getenv(PARAMS_VARIABLE);
+    char searched[SRS_SEARCHED_BYTES];
 
+    srs_searched(cfg->params[0] ? cfg->params : NULL, searched);
     fprintf(warnings,
-            "warning: no parameters that can be used in %s%s: every job will be refused\n",
-            cfg->params[0]             ? cfg->params
-            : variable && variable[0] ? variable
-                                      : SRS_DEFAULT_DIR,
-            cfg->params[0] ? "" : ", nor made by proofctl setup");
+            "warning: no parameters that can be used in %s: every job will be refused until there "
+            "are some\n",
+            searched);
 }
 
 static void warn_of_params(const struct config *cfg, FILE *warnings)

@@ -370,6 +370,18 @@ static void raise_descriptor_limit(void)
                  log_str("error", strerror(errno)));
 }
 
+/* A directory that is mistyped, or has yet to be mounted, is not seen otherwise. */
+static void log_no_params(const struct service *sv)
+{
+    char searched[SRS_SEARCHED_BYTES];
+
+    srs_searched(sv->config.params[0] ? sv->config.params : NULL, searched);
+    LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN,
+           log_str("msg", "no parameters found: every job will be refused until there are some "
+                          "(proofctl setup makes insecure ones for development)"),
+           log_str("looked_in", searched));
+}
+
 static void log_params(const struct service *sv)
 {
     struct srs_look look;
@@ -395,9 +407,7 @@ static void log_params(const struct service *sv)
         LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN, log_str("msg", srs_trust_text(SRS_INSECURE)),
                log_str("size", "all without a file"), log_str("file", "made on devices"));
     if (found == 0)
-        LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN,
-               log_str("msg", "no parameters found: every job will be refused until there are some "
-                              "(proofctl setup makes insecure ones for development)"));
+        log_no_params(sv);
 }
 
 static struct jobs_options jobs_options(struct service *sv)

@@ -88,7 +88,7 @@ refused 2 "conf:2: unknown key 'frobnicate'" --config "$tmp/conf"
 refused 2 "lies inside the mount" --mount "$mnt" --store "$mnt/store"
 refused 2 "lies inside the mount" --check-config --mount "$mnt" --store "$mnt/store"
 refused 2 "node 999: this machine has no such node; it has 0" --mount "$mnt" --store "$tmp/store" --nodes 999
-refused 2 "params /nonexistent" --check-config --mount "$mnt" --store "$tmp/store" --params /nonexistent
+refused 0 "in /nonexistent (No such file or directory): every job will be refused" --check-config --mount "$mnt" --store "$tmp/store" --params /nonexistent
 refused 0 "no parameters that can be used in $tmp/params: every" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
 refused 1 "/nonexistent/engine" --mount "$mnt" --store "$tmp/store" --engine /nonexistent/engine
 refused 2 "option '--mount' needs a value" --mount --check-config
@@ -129,6 +129,7 @@ NOTIFY_SOCKET=$tmp/notify start
 ok "READY=1 reaches the service manager" wait "$listener"
 ok "the mount answers when it is ready" [ -d "$mnt/jobs" ]
 ok "the log says that there are no parameters" wait_for 5 says "$tmp/log" "no parameters found"
+ok "and where it looked" says "$tmp/log" "looked_in=$tmp/params"
 refused 1 "$tmp/store" --mount "$tmp/other" --store "$tmp/store"
 refused 1 "$mnt" --mount "$mnt" --store "$tmp/store2"
 ok "the first service does not mind" [ -d "$mnt/jobs" ]

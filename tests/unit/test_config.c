@@ -360,8 +360,16 @@ START_TEST(config_check_machine__directories_and_programs)
     refuses(check_machine, "engine program");
     strcpy(cfg.params, file);
     refuses(check_machine, "not a directory");
-    strcpy(cfg.params, "/nonexistent");
-    refuses(check_machine, "params /nonexistent: No such file");
+    cfg.engine[0] = '\0';
+    strcpy(cfg.params, "/nonexistent"); /* which may be mounted later */
+    f = open_memstream(&text, &len);
+    ck_assert_msg(config_check_machine(&cfg, f, &err) == 0, "%s", err.text);
+    fclose(f);
+    ck_assert_msg(
+        strstr(text,
+               "no parameters that can be used in /nonexistent (No such file or directory): every"),
+        "%s", text);
+    free(text);
     strcpy(cfg.mount, file);
     refuses(check_machine, "mount");
     if (geteuid() == 0) /* who may write everywhere */
