@@ -182,7 +182,7 @@ static int check_kind(const char *path, struct errmsg *err)
     struct statfs fs;
 
     if (statfs(path, &fs) == 0 && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
-        return errmsg_set(err, -EPERM, "%s is of the kernel's own files", path);
+        return errmsg_set(err, -EINVAL, "%s is of the kernel's own files", path);
     return 0;
 }
 
@@ -215,9 +215,11 @@ static int check_store(const struct config *cfg, struct errmsg *err)
     return ret < 0 ? ret : store_check(cfg->store, err);
 }
 
-static int check_mount(const struct config *cfg, struct errmsg *err)
+int config_check_mount(const struct config *cfg, struct errmsg *err)
 {
-    return check_dir_to_make("mount", cfg->mount, err);
+    int ret = check_dir_to_make("mount", cfg->mount, err);
+
+    return ret < 0 ? config_blame(cfg, "mount", ret, err) : 0;
 }
 
 /* One that is not there yet, or not open, only warns: what has the parameters may be mounted later, and jobs look again. */
@@ -305,13 +307,12 @@ static void warn_of_params(const struct config *cfg, FILE *warnings)
 int config_check_machine(const struct config *cfg, FILE *warnings, struct errmsg *err)
 {
     static const struct option_check checks[] = {{"store", check_store},
-                                                 {"mount", check_mount},
                                                  {"params", check_params},
                                                  {"engine", check_engine},
                                                  {"simulate", check_simulated}};
     int ret = check_each(checks, ARRAY_LEN(checks), cfg, err);
 
-    if (ret == 0)
+    if (ret == 0 && warnings)
         warn_of_params(cfg, warnings);
     return ret;
 }

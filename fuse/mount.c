@@ -395,6 +395,8 @@ int mount_check(const char *path, struct errmsg *err)
         if (strcmp(type, "fuse." MOUNT_SUBTYPE) != 0)
             ret =
                 errmsg_set(err, -EBUSY, "%s: a mount of another program (%s) is there", path, type);
+        else
+            ret = 1;
     } else if (ret == 0 && (stat(real, &st) == 0 || errno != ENOENT)) {
         ret = check_empty(real, err);
     }

@@ -32,6 +32,7 @@ proof=$(cat "$jobs/kept.proof")
 # ---- killed: the next one clears the way
 kill_front
 refuse "the mount is dead" ls "$jobs"
+expect "--check-config does not mind" "$proofd" --check-config --mount "$mnt" --store "$store" --params "$params" --engine "$engine"
 start
 expect "a new service takes its place" test -e "$jobs/kept"
 same "results are simply there" "$(cat "$jobs/kept.proof")" "$proof"

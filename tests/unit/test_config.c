@@ -219,6 +219,11 @@ static int check(void)
     return config_check(&cfg, &err);
 }
 
+static int check_mount(void)
+{
+    return config_check_mount(&cfg, &err);
+}
+
 static int check_machine(void)
 {
     FILE *null = fopen("/dev/null", "w");
@@ -289,8 +294,7 @@ START_TEST(config_check__names_where_a_text_is_from)
     } absent[] = {{"engine = /nonexistent\n", ":1: engine program /nonexistent: No such file"},
                   {"\nsimulate = /nonexistent\n", ":2: simulate: "},
                   {"store = /etc/passwd\n", ":1: store /etc/passwd: not a directory"},
-                  {"params = /etc/passwd\n", ":1: params /etc/passwd: not a directory"},
-                  {"mount = /etc/passwd\n", ":1: mount /etc/passwd: not a directory"}};
+                  {"params = /etc/passwd\n", ":1: params /etc/passwd: not a directory"}};
     char says[256];
 
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
@@ -304,11 +308,13 @@ START_TEST(config_check__names_where_a_text_is_from)
         ck_assert_msg(load(args, &action) == 0, "%s", err.text);
         if (strcmp(cfg.store, "/var/lib/proofd") == 0) /* which may be there or not */
             snprintf(cfg.store, sizeof(cfg.store), "%s/store", dir);
-        if (strcmp(cfg.mount, "/proof") == 0)
-            snprintf(cfg.mount, sizeof(cfg.mount), "%s/mnt", dir);
         snprintf(says, sizeof(says), "%s%s", path, absent[i].says);
         refuses(check_machine, says);
     }
+    write_text("\nmount = /etc/passwd\n");
+    ck_assert_int_eq(load(args, &action), 0);
+    snprintf(says, sizeof(says), "%s:2: mount /etc/passwd: not a directory", path);
+    refuses(check_mount, says);
     write_text("gpus = yes\n");
     ck_assert_int_eq(load(more, &action), 0);
     refuses(check, "command line: gpus: 'two' is neither");
@@ -371,7 +377,7 @@ START_TEST(config_check_machine__directories_and_programs)
         "%s", text);
     free(text);
     strcpy(cfg.mount, file);
-    refuses(check_machine, "mount");
+    refuses(check_mount, "mount");
     if (geteuid() == 0) /* who may write everywhere */
         return;
     strcpy(cfg.store, "/nonexistent/a/b/");
