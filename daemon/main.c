@@ -907,6 +907,7 @@ int main(int argc, char **argv)
     enum config_action action;
     struct errmsg err = {""};
 
+    log_choose_times();
     sv.argc = argc;
     sv.argv = argv;
     if (config_load(argc, argv, &sv.config, &action, &err) < 0) {
