@@ -335,7 +335,10 @@ static int clear_one(const char *path, struct errmsg *err)
         return errmsg_set(err, -EBUSY, "%s: a mount of another program (%s) is there", path, type);
     /* Not stat: that may be of what the kernel remembers. */
     if (statfs(path, &fs) == 0 || errno != ENOTCONN)
-        return errmsg_set(err, -EBUSY, "%s: a live mount (%s) is there", path, type);
+        return errmsg_set(err, -EBUSY,
+                          "%s: a live mount (%s) is there: stop its service, or give this one a "
+                          "mount point of its own",
+                          path, type);
     ret = detach(path, err);
     return ret < 0 ? ret : 1;
 }
