@@ -30,6 +30,7 @@ struct mount_places {
     const char *selinux;  /* its enforce file */
     const char *apparmor; /* the file with the profile of this process */
     bool may_mount;       /* it has CAP_SYS_ADMIN, so it does without fusermount3 */
+    bool has_name;        /* its user has, without which fusermount3 does nothing */
 };
 void mount_places_init(struct mount_places *out);
 
