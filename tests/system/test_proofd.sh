@@ -192,6 +192,15 @@ ok "without its program: the log says so" wait_for 20 grep -qE "<3>.*$tmp/engine
 ok "the mount answers" says "$mnt/status" "proofd"
 mv "$tmp/engine.away" "$tmp/engine"
 ok "an engine again" wait_for 60 engine_is_new "$pid"
+if command -v prlimit >/dev/null; then
+    pid=$(engine)
+    prlimit --pid "$front" --nofile=3:1024
+    kill -9 "$pid"
+    ok "no descriptor for its socket: the log names the limit" wait_for 20 \
+        grep -q '<3>.*msg="engine is killed" why=".* the limit of open files is 3 ' "$tmp/log"
+    prlimit --pid "$front" --nofile=1024:1024
+    ok "an engine when there are some" wait_for 60 engine_is_new "$pid"
+fi
 ok "SIGTERM after that" stop
 
 if [ -n "${PROOFD_QUICK:-}" ]; then
@@ -253,6 +262,6 @@ done
 ok "fails after three engines" wait_for 60 state_is third failed
 ok "and says why" says "$mnt/jobs/third.error" "given up after 3 tries"
 ok "SIGTERM" stop
-ok "no fault was logged but those made here" eval "! grep -E '<3>' '$tmp/log' | grep -vE 'engine ended|waiting for parameters|given up after|cannot start'"
+ok "no fault was logged but those made here" eval "! grep -E '<3>' '$tmp/log' | grep -vE 'engine ended|engine is killed|waiting for parameters|given up after|cannot start'"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
