@@ -168,7 +168,7 @@ int jobs_create_file(struct jobs *jobs, const char *name, const struct upload_ow
                      struct job_info *out)
 {
     struct job *job = NULL;
-    uint64_t id;
+    uint64_t id = 0;
     int ret = atomic_load(&jobs->closing) ? -ECANCELED : check_name(name);
 
     if (ret == 0)

@@ -112,7 +112,7 @@ static uint32_t who_has_most(struct jobs *jobs, bool rejected, bool by_bytes)
 static uint64_t next_to_age(struct jobs *jobs, bool rejected)
 {
     const struct jobs_options *opt = &jobs->opt;
-    uint64_t id = 0;
+    const struct job *next = NULL;
 
     pthread_mutex_lock(&jobs->lock);
     uint64_t keep = rejected ? REJECTED_MAX : opt->keep_finished;
@@ -121,9 +121,10 @@ static uint64_t next_to_age(struct jobs *jobs, bool rejected)
     bool too_much = !rejected && opt->keep_finished_bytes && all.bytes > opt->keep_finished_bytes;
     if (all.oldest && opt->keep_finished_s &&
         (now_ns() - all.oldest->ended_ns) / 1000000000 >= opt->keep_finished_s)
-        id = all.oldest->id;
+        next = all.oldest;
     else if (too_many || too_much)
-        id = look_at_ended(jobs, rejected, who_has_most(jobs, rejected, !too_many)).oldest->id;
+        next = look_at_ended(jobs, rejected, who_has_most(jobs, rejected, !too_many)).oldest;
+    uint64_t id = next ? next->id : 0;
     pthread_mutex_unlock(&jobs->lock);
     return id;
 }

@@ -650,7 +650,7 @@ static int put_rename(struct jobs *jobs, struct job *job, struct renaming *m, st
 {
     struct behind *b = m->b, *open = open_rename(jobs, job);
 
-    b->from = strdup(job->name);
+    b->from = strdup(job->name); /* NOLINT(clang-analyzer-core.NullDereference): renaming_make has made it */
     char *disk = strdup(disk_name(job));
     if (!b->from || !disk) {
         free(disk);
@@ -681,7 +681,7 @@ static int rename_behind(struct jobs *jobs, struct job *job, struct renaming *m)
         if (ret < 0)
             return ret;
     } else if (overwrites) {
-        free(m->b->to);
+        free(m->b->to); /* NOLINT(clang-analyzer-core.NullDereference): likewise */
         m->b->to = NULL;
         behind_put(jobs, m->b, target);
         m->b = NULL;
@@ -751,7 +751,7 @@ static int rename_and_wait(struct jobs *jobs, struct job *job, struct renaming *
 {
     if (is_crowded(jobs, job))
         return -EIO;
-    m->b->outcome = outcome;
+    m->b->outcome = outcome; /* NOLINT(clang-analyzer-core.NullDereference): likewise */
     *outcome = -EINPROGRESS;
     int ret = rename_behind(jobs, job, m);
     if (m->b) /* nothing on disk has to do with it */

@@ -356,7 +356,7 @@ void tell(struct jobs *jobs, struct job *job)
     job->to_tell = true;
     job->next_told = NULL;
     if (jobs->tell_last)
-        jobs->tell_last->next_told = job;
+        jobs->tell_last->next_told = job; /* NOLINT(clang-analyzer-unix.Malloc): the list has a reference */
     else
         jobs->tell_first = job;
     jobs->tell_last = job;

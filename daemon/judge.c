@@ -315,7 +315,7 @@ static void not_accepted(struct jobs *jobs, struct job *job)
 static int accept_as(struct jobs *jobs, struct job *job, const char *name)
 {
     struct job_record r;
-    uint64_t named, loser;
+    uint64_t named = 0, loser;
     char *copy = strdup(name);
     int ret = copy ? behind_settle_name(jobs, job, name) : -ENOMEM;
 

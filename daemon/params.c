@@ -283,7 +283,7 @@ int params_get(struct params *p, const struct sector_size *size, const struct sr
                  log_str("params", srs_trust_text(h->srs->trust)),
                  log_str("transformed", h->srs->transformed ? "yes" : "no"),
                  log_u64("ms", (uint64_t)*load_ms), log_str("file", h->srs->path));
-        if (h->srs->not_transformed.text[0])
+        if (h->srs->not_transformed.text[0]) /* NOLINT(clang-analyzer-core.NullDereference): likewise */
             log_warn(log_str("msg", "parameters without their transformed points"),
                      log_str("size", size->name), log_str("why", h->srs->not_transformed.text));
     }

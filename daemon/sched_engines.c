@@ -135,18 +135,23 @@ static void end_wishes(struct sched *s, struct engine *e, const char *how)
     pthread_mutex_unlock(&s->lock);
 }
 
+static bool was_loading(const struct in_flight *f)
+{
+    return f->begun && f->stage == PARTITION_LOADING;
+}
+
 static bool was_touched(const struct in_flight *f)
 {
-    return f->read || f->begun;
+    return f->read || (f->begun && !was_loading(f));
 }
 
 /* What an engine ended of is the fault of what it worked on until the contrary is known, and of all that it had where that is nothing; not
- * where a GPU broke (`gpu` not -1). */
+ * where a GPU broke (`gpu` not -1), nor while it was bringing parameters. */
 static void engine_ended(struct sched *s, struct engine *e, const char *how, int gpu)
 {
     struct in_flight flights[SCHED_IN_FLIGHT_MAX];
     size_t len = e->flights_len;
-    bool any_touched = false;
+    bool known = gpu >= 0; /* who is to blame */
     char what[320];
 
     engine_hang_up(e);
@@ -175,9 +180,9 @@ static void engine_ended(struct sched *s, struct engine *e, const char *how, int
     if (gpu >= 0)
         count_broken(e, gpu);
     for (size_t i = 0; i < len; i++)
-        any_touched |= was_touched(&flights[i]);
+        known |= was_touched(&flights[i]) || was_loading(&flights[i]);
     for (size_t i = 0; i < len; i++) {
-        if (gpu >= 0 || (any_touched && !was_touched(&flights[i])))
+        if (gpu >= 0 || (known && !was_touched(&flights[i])))
             sched_give_back(s, flights[i].job, flights[i].partition);
         else
             sched_strike_out(s, flights[i].job, flights[i].partition, what);
@@ -204,7 +209,7 @@ static void empty(struct sched *s, struct engine *e, const char *why)
 {
     while (e->flights_len > 0) {
         const struct in_flight f = e->flights[--e->flights_len];
-        if (why && f.begun)
+        if (why && was_touched(&f))
             sched_strike_out(s, f.job, f.partition, why);
         else
             sched_give_back(s, f.job, f.partition);
@@ -391,6 +396,7 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
     f->stage = (enum partition_stage)m->stage;
     f->percent = m->percent;
     f->begun = true;
+    f->read = false;
     if (f->stage != PARTITION_LOADING) {
         f->has_params_at = f->has_params_at ? f->has_params_at : sched_now_ms();
         engine_end_hold(e, f->size);

@@ -5,11 +5,15 @@
  * spool when it is judged (judge.c). Every write first takes back what was found before.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/jobs_internal.h"
+#include "daemon/log.h"
+
+#define LOG_MODULE LOG_JOBS
 
 /* ---- spools ---- */
 
@@ -496,13 +500,27 @@ static void give_up_overwriting(struct jobs *jobs, struct job *writer, bool reje
     table_drop(jobs, writer); /* tells of the old one */
 }
 
+/* As touch leaves it; but it may be somebody's document that was empty, and every call of a copy succeeded. */
+static void tell_of_empty(struct jobs *jobs, const char *name)
+{
+    char escaped[ESCAPED_BYTES(JOB_NAME_MAX)], *text = NULL;
+
+    log_info(log_str("name", name), log_str("msg", "closed empty, which makes no job"));
+    escape_name(escaped, sizeof(escaped), name);
+    if (asprintf(&text, "%s: closed empty, which makes no job", escaped) >= 0)
+        say(jobs, text);
+}
+
 /* What is left of a file of a final name that was not accepted: an error, or nothing. */
 static void settle_refused(struct jobs *jobs, struct spool *s)
 {
     struct job *job = s->job;
+    char name[JOB_NAME_MAX + 1];
 
     pthread_mutex_lock(&jobs->lock);
     bool rejected = job->state == JOB_REJECTED && !s->aborted;
+    bool empty = !job->gone && !job->over && !rejected && !s->aborted && s->bytes == 0;
+    copy_name(name, job->name);
     if (job->gone)
         ; /* removed while it was open */
     else if (job->over)
@@ -514,6 +532,8 @@ static void settle_refused(struct jobs *jobs, struct spool *s)
     } else
         table_drop(jobs, job);
     pthread_mutex_unlock(&jobs->lock);
+    if (empty)
+        tell_of_empty(jobs, name);
 }
 
 /* With disk. A file of a temporary name that was written over an ended job takes its place, as files do.

@@ -27,7 +27,7 @@ static size_t note_bytes(const struct chunk_note *note)
 
 static void put_head(uint8_t head[HEAD_BYTES], const struct chunk_note *note)
 {
-    memcpy(head, MAGIC, 8);
+    memcpy(head, MAGIC, 8); /* NOLINT(bugprone-not-null-terminated-result): no string */
     store_le64(head + 8, note->file_bytes);
     store_le32(head + 16, note->chunk_points);
     store_le32(head + 20, note->chunks);

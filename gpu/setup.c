@@ -335,6 +335,11 @@ static uint64_t params_bytes(const struct setup *s)
            (uint64_t)G2_BYTES * s->b_len;
 }
 
+static void report_written(struct setup *s, uint64_t bytes)
+{
+    report(s, s->device ? "write" : "points", bytes, params_bytes(s));
+}
+
 static int write_section(struct setup *s, const struct section *section, struct errmsg *err)
 {
     uint8_t count[4];
@@ -344,7 +349,7 @@ static int write_section(struct setup *s, const struct section *section, struct 
     for (size_t first = 0; ret == 0 && first < section->len; first += s->piece) {
         size_t n = min_size(s->piece, section->len - first);
         ret = write_piece(s, section, first, n, err);
-        report(s, s->device ? "write" : "points", s->written, params_bytes(s));
+        report_written(s, s->written);
     }
     return ret;
 }
@@ -367,7 +372,7 @@ static int write_params(struct setup *s, const char *path, const uint8_t *key, s
     for (size_t i = 0; ret == 0 && i < ARRAY_LEN(sections); i++)
         ret = write_section(s, &sections[i], err);
     if (ret == 0) {
-        report(s, s->device ? "write" : "points", params_bytes(s), params_bytes(s));
+        report_written(s, params_bytes(s));
         report(s, "sync", 0, params_bytes(s));
     }
     if (ret == 0)
@@ -560,7 +565,7 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
 
 static int compare_key(const char *path, const uint8_t *key, size_t len, struct errmsg *err)
 {
-    struct stat st;
+    struct stat st = {0};
     uint8_t *there = malloc(len);
     int ret = there ? 0 : -ENOMEM, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 

@@ -297,7 +297,7 @@ static void take_foreign(void *ctx, size_t item, unsigned thread)
 
 static int hands_create(struct fold *f)
 {
-    f->hands = calloc(f->threads, sizeof(*f->hands));
+    f->hands = calloc(f->threads, sizeof(*f->hands)); /* NOLINT(bugprone-sizeof-expression): pointers */
     for (unsigned i = 0; f->hands && i < f->threads; i++) {
         f->hands[i] = malloc(sizeof(*f->hands[i]));
         if (!f->hands[i])

@@ -21,6 +21,8 @@
 #define SUFFIX ".transformed"
 #define PARAMS ".params"
 #define MAGIC "proofdT1"
+#define VK_AT 40 /* in the head */
+#define DIGEST_AT (VK_AT + SRS_VK_DIGEST_BYTES)
 #define HEAD_BYTES SRS_TRANSFORMED_HEAD_BYTES
 #define PIECE_CHUNKS 64 /* 25 MB */
 
@@ -44,22 +46,22 @@ static void put_head(uint8_t head[HEAD_BYTES], const struct transformed_owner *o
     const struct srs_counts *n = &owner->counts;
 
     memset(head, 0, HEAD_BYTES);
-    memcpy(head, MAGIC, 8);
+    memcpy(head, MAGIC, 8); /* NOLINT(bugprone-not-null-terminated-result): no string */
     store_le64(head + 8, srs_transformed_bytes(n));
     store_le32(head + 16, n->ic);
     store_le32(head + 20, (uint32_t)n->h + 1);
     store_le32(head + 24, (uint32_t)n->l);
     store_le64(head + 32, srs_file_bytes(n));
-    memcpy(head + 40, owner->vk_digest, SRS_VK_DIGEST_BYTES);
-    memcpy(head + 72, owner->digest, SRS_DIGEST_BYTES);
+    memcpy(head + VK_AT, owner->vk_digest, SRS_VK_DIGEST_BYTES);
+    memcpy(head + DIGEST_AT, owner->digest, SRS_DIGEST_BYTES);
 }
 
 bool transformed_whose(const uint8_t head[HEAD_BYTES], struct transformed_owner *owner)
 {
     uint8_t want[HEAD_BYTES];
 
-    memcpy(owner->vk_digest, head + 40, SRS_VK_DIGEST_BYTES);
-    memcpy(owner->digest, head + 72, SRS_DIGEST_BYTES);
+    memcpy(owner->vk_digest, head + VK_AT, SRS_VK_DIGEST_BYTES);
+    memcpy(owner->digest, head + DIGEST_AT, SRS_DIGEST_BYTES);
     put_head(want, owner);
     return memcmp(head, want, HEAD_BYTES) == 0;
 }

@@ -53,6 +53,7 @@ static inline void digits_places(struct digits *d)
         const uint32_t half = last ? 0 : UINT32_C(1) << (end - at - 1);
         d->places[w] = (struct digits_place){.word = (uint8_t)(at / 64),
                                              .shift = (uint8_t)(at % 64),
+                                             /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): 32 bits at most */
                                              .mask = (uint32_t)((UINT64_C(1) << (end - at)) - 1),
                                              .half = (int32_t)half};
         d->bias[(end - 1) / 64] |= (uint64_t)!last << (end - 1) % 64;

@@ -316,6 +316,7 @@ static int be_deaf_on_1(void)
 static void talk_but_hear_nothing(void)
 {
     shutdown(SUPERVISOR_ENGINE_FD, SHUT_RD);
+    send_hello(false);
     for (;;) {
         send_status();
         usleep(20000);
@@ -442,6 +443,18 @@ static void die_of_0(enum partition_stage stage, const struct link_work *w)
         answer("work", w);
 }
 
+/* The first lives end while they bring parameters. */
+static void die_loading(const struct link_work *w)
+{
+    if (lives(marker_path) > OLD_LIVES) {
+        answer("work", w);
+        return;
+    }
+    say_stage(w->partition, PARTITION_READING);
+    say_stage(w->partition, PARTITION_LOADING);
+    raise(SIGKILL);
+}
+
 static bool without_gpu_5;
 
 static int engine_main(const char *mode, const char *marker)
@@ -455,6 +468,8 @@ static int engine_main(const char *mode, const char *marker)
     if (strcmp(mode, "wrong-on-0-deaf-on-1") == 0 &&
         (engine_node == 0 || !is_second_life(marker)) && be_deaf_on_1() != 0)
         return 3;
+    if (strcmp(mode, "hears-nothing") == 0 && !is_second_life(marker))
+        talk_but_hear_nothing();
     if (strcmp(mode, "mute") != 0)
         send_hello(strcmp(mode, "small") == 0);
     send_status();
@@ -464,8 +479,6 @@ static int engine_main(const char *mode, const char *marker)
         return write(SUPERVISOR_ENGINE_FD, "rubbish", 7) == 7 ? (pause(), 1) : 1;
     if (strcmp(mode, "chatter-on-0") == 0 && engine_node == 0)
         chatter();
-    if (strcmp(mode, "hears-nothing") == 0 && !is_second_life(marker))
-        talk_but_hear_nothing();
     while (hear(mode, &m, &fd) == 0) {
         if (fd >= 0)
             close(fd);
@@ -491,6 +504,8 @@ static int engine_main(const char *mode, const char *marker)
             send_wrong(&m.work);
         else if (strcmp(mode, "die-proving-0") == 0)
             die_of_0(PARTITION_PROVING, &m.work);
+        else if (strcmp(mode, "die-loading") == 0)
+            die_loading(&m.work);
         else if (strcmp(mode, "die-reading-0") == 0)
             die_of_0(PARTITION_READING, &m.work);
         else if (strcmp(mode, "hold") != 0 && (strcmp(mode, "hold-on-0") != 0 || engine_node != 0))
@@ -855,6 +870,16 @@ START_TEST(sched__what_waits_beside_a_partition_that_kills_is_not_to_blame)
     ck_assert_uint_eq(table.takes[0], SCHED_STRIKES);
     ck_assert_uint_eq(table.takes[1], SCHED_STRIKES + 1);
     ck_assert_ptr_nonnull(strstr(table.text, "partition 0: given up after 3 tries"));
+}
+END_TEST
+
+/* The memory may not do, or the disk: the next life may have it. */
+START_TEST(sched__who_dies_of_parameters_fails_no_partition)
+{
+    begin("die-loading", 3, 0);
+    wait_until(all_done);
+    end();
+    ck_assert_uint_gt(table.takes[0], SCHED_STRIKES);
 }
 END_TEST
 
@@ -1281,6 +1306,7 @@ int main(int argc, char **args)
     tcase_add_test(tc, sched__an_idle_engine_steals);
     tcase_add_test(tc, sched__a_partition_that_kills_engines_fails_its_job);
     tcase_add_loop_test(tc, sched__what_waits_beside_a_partition_that_kills_is_not_to_blame, 0, 2);
+    tcase_add_test(tc, sched__who_dies_of_parameters_fails_no_partition);
     tcase_add_test(tc, sched__trouble_of_the_engine_is_retried_then_given_up);
     tcase_add_test(tc, sched__gives_no_engine_what_it_has_no_memory_for);
     tcase_add_test(tc, sched__tells_of_a_new_priority);
