@@ -103,6 +103,8 @@ static const struct option options[] = {
      "at a stop, how long partitions that have been begun may take to finish"},
 };
 
+_Static_assert(ARRAY_LEN(options) <= CONFIG_OPTIONS_MAX, "a line's number for each option");
+
 /* May change while proofd runs. */
 static bool is_live(const struct option *o)
 {
@@ -232,6 +234,16 @@ void config_defaults(struct config *cfg)
         set_option(cfg, &options[i], options[i].preset, NULL);
 }
 
+int config_blame(const struct config *cfg, const char *option, int code, struct errmsg *err)
+{
+    const struct option *o = find_option(option, strlen(option));
+    uint32_t line = o ? cfg->lines[o - options] : 0;
+
+    if (line == CONFIG_LINE_COMMAND)
+        return errmsg_prefix(err, code, "command line");
+    return line ? errmsg_prefix(err, code, "%s:%" PRIu32, cfg->file, line) : code;
+}
+
 static int parse_group(const char *option, const char *text, gid_t *out, struct errmsg *err)
 {
     char *end;
@@ -343,7 +355,10 @@ static int read_assignment(char *text, unsigned line, struct seen *seen, struct 
         return errmsg_set(err, -EINVAL, "%s: already given on line %u", key, *first);
     *first = line;
     int ret = unquote(&value, err);
-    return ret < 0 ? errmsg_prefix(err, ret, "%s", key) : set_option(cfg, o, value, err);
+    if (ret < 0)
+        return errmsg_prefix(err, ret, "%s", key);
+    cfg->lines[o - options] = line;
+    return set_option(cfg, o, value, err);
 }
 
 static int read_line(char *text, unsigned line, struct seen *seen, struct config *cfg,
@@ -371,6 +386,7 @@ int config_read_file(const char *path, struct config *cfg, struct errmsg *err)
     int ret = path_open_text(path, &file, err);
     if (ret < 0)
         return ret;
+    cfg->file = path;
     for (unsigned line = 1; ret == 0 && (n = getline(&text, &size, file)) >= 0; line++) {
         if (strlen(text) != (size_t)n)
             ret = errmsg_set(err, -EINVAL, "a byte 0 in the line");
@@ -472,6 +488,7 @@ static int walk_argument(struct command_line *cl, int *i, struct errmsg *err)
     ret = take_value(cl, i, &a, err);
     if (ret < 0 || !cl->values)
         return ret;
+    cl->cfg->lines[o - options] = CONFIG_LINE_COMMAND;
     ret = set_option(cl->cfg, o, a.value, err);
     return ret < 0 ? errmsg_prefix(err, ret, "command line") : 0;
 }

@@ -22,6 +22,9 @@
 #define CONFIG_DEVICE_MAX 32                   /* bytes of a device name */
 #define CONFIG_FILE_DEFAULT "/etc/proofd.conf" /* read when it is there and --config is not given */
 
+#define CONFIG_OPTIONS_MAX 64
+#define CONFIG_LINE_COMMAND UINT32_MAX /* in place of a line's number: the command line */
+
 struct config {
     char mount[CONFIG_PATH_MAX];
     char store[CONFIG_PATH_MAX];
@@ -52,6 +55,9 @@ struct config {
     uint64_t silence_s;           /* of an engine, then it is killed */
     uint64_t keep_finished_bytes; /* 0: no limit */
     uint64_t stop_wait_s;         /* for what is in flight at a stop */
+
+    const char *file;                   /* that was read, borrowed; NULL: none */
+    uint32_t lines[CONFIG_OPTIONS_MAX]; /* where in it each option is from; 0: the default */
 };
 
 /* What the command line asks for. */
@@ -68,7 +74,11 @@ bool config_makes_parameters(const struct config *cfg);
 
 void config_defaults(struct config *cfg);
 
-/* Reads `path` into *cfg. Returns 0, a negative errno of the file, or -EINVAL (err: file, line, key,
+/* What is wrong with a value that was read without trouble: puts before the text of *err where the value of `option` (as in the
+ * file) is from, "FILE:LINE" or "command line"; nothing before that of a default. Returns `code`. */
+int config_blame(const struct config *cfg, const char *option, int code, struct errmsg *err);
+
+/* Reads `path`, which is borrowed for as long as *cfg lives, into *cfg. Returns 0, a negative errno of the file, or -EINVAL (err: file, line, key,
  * what is wrong and what would be right); then *cfg is half changed. */
 int config_read_file(const char *path, struct config *cfg, struct errmsg *err);
 

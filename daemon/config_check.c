@@ -19,6 +19,26 @@
 
 #define PARAMS_VARIABLE "FIL_PROOFS_PARAMETER_CACHE"
 
+/* Of one option. */
+struct option_check {
+    const char *option;
+    int (*check)(const struct config *cfg, struct errmsg *err);
+};
+
+/* The first that fails, with where its option's value is from. */
+static int check_each(const struct option_check *checks, size_t len, const struct config *cfg,
+                      struct errmsg *err)
+{
+    int ret = 0;
+
+    for (size_t i = 0; ret == 0 && i < len; i++) {
+        ret = checks[i].check(cfg, err);
+        if (ret < 0)
+            config_blame(cfg, checks[i].option, ret, err);
+    }
+    return ret;
+}
+
 /* A service that read its own mount would wait for itself. */
 static int check_paths(const struct config *cfg, struct errmsg *err)
 {
@@ -33,11 +53,16 @@ static int check_paths(const struct config *cfg, struct errmsg *err)
 
     for (size_t i = 0; i < ARRAY_LEN(used); i++)
         if (used[i].path[0] && path_is_inside(used[i].path, cfg->mount))
-            return errmsg_set(err, -EINVAL, "%s %s lies inside the mount %s", used[i].what,
-                              used[i].path, cfg->mount);
+            return config_blame(cfg, used[i].what,
+                                errmsg_set(err, -EINVAL, "%s %s lies inside the mount %s",
+                                           used[i].what, used[i].path, cfg->mount),
+                                err);
     /* It would be taken for a job. */
     if (path_is_inside(cfg->mount, cfg->store))
-        return errmsg_set(err, -EINVAL, "mount %s lies inside the store %s", cfg->mount, cfg->store);
+        return config_blame(cfg, "mount",
+                            errmsg_set(err, -EINVAL, "mount %s lies inside the store %s",
+                                       cfg->mount, cfg->store),
+                            err);
     return 0;
 }
 
@@ -78,6 +103,20 @@ static int check_development(const struct config *cfg, struct errmsg *err)
                       cfg->development_parameters);
 }
 
+static int check_critical_group(const struct config *cfg, struct errmsg *err)
+{
+    gid_t gid;
+
+    return config_critical_gid(cfg, &gid, err);
+}
+
+static int check_shared_group(const struct config *cfg, struct errmsg *err)
+{
+    gid_t gid;
+
+    return config_shared_gid(cfg, &gid, err);
+}
+
 static int check_device(const struct config *cfg, struct errmsg *err)
 {
     const char *name = cfg->device;
@@ -92,25 +131,19 @@ static int check_device(const struct config *cfg, struct errmsg *err)
 
 int config_check(const struct config *cfg, struct errmsg *err)
 {
+    static const struct option_check checks[] = {{"nodes", check_nodes},
+                                                 {"device", check_device},
+                                                 {"confine", check_confine},
+                                                 {"critical_group", check_critical_group},
+                                                 {"shared_group", check_shared_group},
+                                                 {"gpus", check_gpus},
+                                                 {"development_parameters", check_development}};
     int ret = check_paths(cfg, err);
-    gid_t gid;
 
-    if (ret == 0)
-        ret = check_nodes(cfg, err);
-    if (ret == 0)
-        ret = check_device(cfg, err);
-    if (ret == 0)
-        ret = check_confine(cfg, err);
-    if (ret == 0)
-        ret = config_critical_gid(cfg, &gid, err);
-    if (ret == 0)
-        ret = config_shared_gid(cfg, &gid, err);
-    if (ret == 0)
-        ret = check_gpus(cfg, err);
-    return ret < 0 ? ret : check_development(cfg, err);
+    return ret < 0 ? ret : check_each(checks, ARRAY_LEN(checks), cfg, err);
 }
 
-/* ---- directories ---- */
+/* ---- directories and programs ---- */
 
 static int check_dir(const char *what, const char *path, int mode, struct errmsg *err)
 {
@@ -149,7 +182,7 @@ static int check_kind(const char *path, struct errmsg *err)
     struct statfs fs;
 
     if (statfs(path, &fs) == 0 && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
-        return errmsg_set(err, -EPERM, "%s is of the kernel's own files", path);
+        return errmsg_set(err, -EINVAL, "%s is of the kernel's own files", path);
     return 0;
 }
 
@@ -173,6 +206,30 @@ static int check_dir_to_make(const char *what, const char *path, struct errmsg *
     if (ret == 0)
         ret = check_kind(at, err);
     return ret < 0 ? errmsg_prefix(err, ret, "%s %s cannot be made", what, path) : 0;
+}
+
+static int check_store(const struct config *cfg, struct errmsg *err)
+{
+    int ret = check_dir_to_make("store", cfg->store, err);
+
+    return ret < 0 ? ret : store_check(cfg->store, err);
+}
+
+int config_check_mount(const struct config *cfg, struct errmsg *err)
+{
+    int ret = check_dir_to_make("mount", cfg->mount, err);
+
+    return ret < 0 ? config_blame(cfg, "mount", ret, err) : 0;
+}
+
+/* One that is not there yet, or not open, only warns: what has the parameters may be mounted later, and jobs look again. */
+static int check_params(const struct config *cfg, struct errmsg *err)
+{
+    struct stat st;
+
+    if (cfg->params[0] && stat(cfg->params, &st) == 0 && !S_ISDIR(st.st_mode))
+        return errmsg_set(err, -ENOTDIR, "params %s: not a directory", cfg->params);
+    return 0;
 }
 
 static int check_engine(const struct config *cfg, struct errmsg *err)
@@ -212,14 +269,13 @@ static void warn_of_memory(const struct config *cfg, const struct sector_size *s
 
 static void warn_of_none(const struct config *cfg, FILE *warnings)
 {
-    const char *variable = getenv(PARAMS_VARIABLE);
+    char searched[SRS_SEARCHED_BYTES];
 
+    srs_searched(cfg->params[0] ? cfg->params : NULL, searched);
     fprintf(warnings,
-            "warning: no parameters that can be used in %s%s: every job will be refused\n",
-            cfg->params[0]             ? cfg->params
-            : variable && variable[0] ? variable
-                                      : SRS_DEFAULT_DIR,
-            cfg->params[0] ? "" : ", nor made by proofctl setup");
+            "warning: no parameters that can be used in %s: every job will be refused until there "
+            "are some\n",
+            searched);
 }
 
 static void warn_of_params(const struct config *cfg, FILE *warnings)
@@ -250,19 +306,13 @@ static void warn_of_params(const struct config *cfg, FILE *warnings)
 
 int config_check_machine(const struct config *cfg, FILE *warnings, struct errmsg *err)
 {
-    int ret = check_dir_to_make("store", cfg->store, err);
+    static const struct option_check checks[] = {{"store", check_store},
+                                                 {"params", check_params},
+                                                 {"engine", check_engine},
+                                                 {"simulate", check_simulated}};
+    int ret = check_each(checks, ARRAY_LEN(checks), cfg, err);
 
-    if (ret == 0)
-        ret = store_check(cfg->store, err);
-    if (ret == 0)
-        ret = check_dir_to_make("mount", cfg->mount, err);
-    if (ret == 0 && cfg->params[0])
-        ret = check_dir("params", cfg->params, R_OK | X_OK, err);
-    if (ret == 0)
-        ret = check_engine(cfg, err);
-    if (ret == 0)
-        ret = check_simulated(cfg, err);
-    if (ret == 0)
+    if (ret == 0 && warnings)
         warn_of_params(cfg, warnings);
     return ret;
 }

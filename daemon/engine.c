@@ -834,6 +834,7 @@ int main(int argc, char **argv)
     static struct engine e = {.opt = {.nodes = "", .gpus = true}};
     struct errmsg err = {""};
 
+    log_choose_times();
     int code = parse(argc, argv, &e.opt);
     if (code >= 0)
         return code;

@@ -14,12 +14,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLOTS 512 /* a power of two; 0.6 MB, touched only as far as it is used */
 #define LINE_BYTES 4096
 
+static bool with_times; /* log_choose_times' */
+
 struct slot {
+    struct timespec when;
     atomic_size_t turn; /* = position: free for that position; = position + 1: filled */
     enum log_level level;
     size_t len;
@@ -274,12 +279,44 @@ size_t log_format(char *out, size_t size, enum log_level level, const struct log
     return l.len;
 }
 
+void log_choose_times(void)
+{
+    const char *journal = getenv("JOURNAL_STREAM");
+    uint64_t device, inode;
+    struct stat st;
+
+    with_times = !journal || sscanf(journal, "%" SCNu64 ":%" SCNu64, &device, &inode) != 2 ||
+                 fstat(STDERR_FILENO, &st) < 0 || st.st_dev != device || st.st_ino != inode;
+}
+
+static struct timespec time_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t;
+}
+
+/* "2026-11-30T12:00:00.123Z ", or nothing. */
+static size_t format_time(char *out, size_t size, const struct timespec *when)
+{
+    struct tm utc;
+
+    if (!with_times || !gmtime_r(&when->tv_sec, &utc))
+        return 0;
+    size_t n = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &utc);
+    return n + (size_t)snprintf(out + n, size - n, ".%03ldZ ", when->tv_nsec / 1000000);
+}
+
 /* One write for a line, so that lines of several processes do not mix. A log that cannot be written
  * has nobody to tell. */
-static void write_event(enum log_level level, const struct log_field *fields, size_t len)
+static void write_event(const struct timespec *when, enum log_level level,
+                        const struct log_field *fields, size_t len)
 {
     char line[LINE_BYTES];
-    size_t n = log_format(line, sizeof(line), level, fields, len);
+    size_t n = format_time(line, sizeof(line), when);
+
+    n += log_format(line + n, sizeof(line) - n, level, fields, len);
 
     for (size_t done = 0; done < n;) {
         ssize_t ret = write(STDERR_FILENO, line + done, n - done);
@@ -338,10 +375,11 @@ static void fill(struct slot *slot, enum log_level level, const struct log_field
 
 void log_put(enum log_level level, const struct log_field *fields, size_t len)
 {
+    const struct timespec now = time_now();
     size_t pos;
 
     if (!atomic_load_explicit(&ring.running, memory_order_acquire)) {
-        write_event(level, fields, len);
+        write_event(&now, level, fields, len);
         return;
     }
     struct slot *slot = claim(&pos);
@@ -349,6 +387,7 @@ void log_put(enum log_level level, const struct log_field *fields, size_t len)
         atomic_fetch_add_explicit(&ring.lost, 1, memory_order_relaxed);
         return;
     }
+    slot->when = now;
     fill(slot, level, fields, len);
     atomic_store_explicit(&slot->turn, pos + 1, memory_order_release);
     sem_post(&ring.filled);
@@ -360,8 +399,10 @@ static void report_lost(void)
     struct log_field fields[] = {log_str("msg", "log events lost: the ring was full"),
                                  log_u64("lost", lost)};
 
+    const struct timespec now = time_now();
+
     if (lost > 0)
-        write_event(LOG_LEVEL_WARN, fields, ARRAY_LEN(fields));
+        write_event(&now, LOG_LEVEL_WARN, fields, ARRAY_LEN(fields));
 }
 
 /* Writes the next event. False when there is none. */
@@ -373,7 +414,7 @@ static bool drain_one(void)
         return false;
     while (atomic_load_explicit(&slot->turn, memory_order_acquire) != ring.tail + 1)
         sched_yield(); /* its producer is between claim and fill: a few hundred nanoseconds */
-    write_event(slot->level, slot->fields, slot->len);
+    write_event(&slot->when, slot->level, slot->fields, slot->len);
     atomic_store_explicit(&slot->turn, ring.tail + SLOTS, memory_order_release);
     ring.tail++;
     return true;

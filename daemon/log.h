@@ -1,6 +1,6 @@
 /*
  * The log: one event a line on standard error, `<6>job=17 stage=synthesize node=1 ms=5120`, with
- * the priority in front as the journal reads it.
+ * the priority in front as the journal reads it; before that the time, where it is not the journal that reads.
  *
  * A caller on a hot path pays a look at the level and, when the event is wanted, a copy of the
  * fields into a ring; a writer thread formats and writes. When the ring is full the event is dropped
@@ -119,6 +119,10 @@ void log_levels_text(uint32_t levels, char out[LOG_LEVELS_TEXT]);
 bool log_levels_are_valid(uint32_t levels);
 /* log_levels_parse of the levels that hold now. */
 int log_change_levels(const char *text, struct errmsg *err);
+
+/* For main(), first of all: whether lines begin with the time. They do unless standard error is the journal's, which has its own
+ * (JOURNAL_STREAM, its device and inode as DEV:INODE); never before this is called. */
+void log_choose_times(void);
 
 /* Starts the writer thread. Returns 0 or a negative errno; without it the log still works. */
 int log_start(struct errmsg *err);

@@ -370,6 +370,18 @@ static void raise_descriptor_limit(void)
                  log_str("error", strerror(errno)));
 }
 
+/* A directory that is mistyped, or has yet to be mounted, is not seen otherwise. */
+static void log_no_params(const struct service *sv)
+{
+    char searched[SRS_SEARCHED_BYTES];
+
+    srs_searched(sv->config.params[0] ? sv->config.params : NULL, searched);
+    LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN,
+           log_str("msg", "no parameters found: every job will be refused until there are some "
+                          "(proofctl setup makes insecure ones for development)"),
+           log_str("looked_in", searched));
+}
+
 static void log_params(const struct service *sv)
 {
     struct srs_look look;
@@ -395,9 +407,7 @@ static void log_params(const struct service *sv)
         LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN, log_str("msg", srs_trust_text(SRS_INSECURE)),
                log_str("size", "all without a file"), log_str("file", "made on devices"));
     if (found == 0)
-        LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN,
-               log_str("msg", "no parameters found: every job will be refused until there are some "
-                              "(proofctl setup makes insecure ones for development)"));
+        log_no_params(sv);
 }
 
 static struct jobs_options jobs_options(struct service *sv)
@@ -802,6 +812,44 @@ static void say_ready(const struct service *sv)
                  log_str("error", strerror(-ret)));
 }
 
+static int check_place(const struct config *cfg, struct errmsg *err)
+{
+    int ret = mount_check(cfg->mount, err);
+
+    if (ret != 1 && ret != -EBUSY) { /* else nothing is touched that may not answer */
+        int dir = config_check_mount(cfg, err);
+        if (dir < 0)
+            return dir;
+    }
+    return ret < 0 ? config_blame(cfg, "mount", ret, err) : 0;
+}
+
+/* Before anything is made: whether this can be started here, and what is missing. */
+static int check_machine(struct service *sv, FILE *warnings, struct errmsg *err)
+{
+    int ret = find_engine(sv, err);
+
+    if (ret < 0) /* whatever the reason: it is no program */
+        return config_blame(&sv->config, "engine", -EINVAL, err);
+    ret = config_check_machine(&sv->config, warnings, err);
+    if (ret == 0)
+        ret = choose_made(sv, err);
+    return ret == 0 ? check_place(&sv->config, err) : ret;
+}
+
+/* What no later start gets over, until somebody changes the options or what they name. Rights and a disk that is read-only are
+ * left to who needs them: a start may need less than is checked. */
+static bool can_never_work(int ret)
+{
+    static const int lasting[] = {-EINVAL,       -ENOENT, -ENOTDIR, -ENOTEMPTY,
+                                  -ENAMETOOLONG, -EISDIR, -ELOOP,   -EPROTO};
+
+    for (size_t i = 0; i < ARRAY_LEN(lasting); i++)
+        if (lasting[i] == ret)
+            return true;
+    return false;
+}
+
 static enum exit_status serve(struct service *sv)
 {
     struct errmsg err = {""};
@@ -810,7 +858,13 @@ static enum exit_status serve(struct service *sv)
     log_set_levels(sv->config.log_levels);
     if (sv->config.simulate[0])
         test_documents_allow();
-    int ret = build(sv, &err);
+    int ret = check_machine(sv, NULL, &err);
+    if (can_never_work(ret)) {
+        status = EXIT_USAGE;
+    } else {
+        err.text[0] = '\0';
+        ret = build(sv, &err);
+    }
     if (ret == 0) {
         log_params(sv);
         say_ready(sv);
@@ -835,8 +889,7 @@ static enum exit_status check(struct service *sv)
     struct errmsg err = {""};
 
     config_print(cfg, stdout);
-    if (config_check(cfg, &err) < 0 || config_check_machine(cfg, stderr, &err) < 0 ||
-        find_engine(sv, &err) < 0 || choose_made(sv, &err) < 0 || mount_check(cfg->mount, &err) < 0) {
+    if (config_check(cfg, &err) < 0 || check_machine(sv, stderr, &err) < 0) {
         fprintf(stderr, "proofd: %s\n", err.text);
         return EXIT_USAGE;
     }
@@ -854,6 +907,7 @@ int main(int argc, char **argv)
     enum config_action action;
     struct errmsg err = {""};
 
+    log_choose_times();
     sv.argc = argc;
     sv.argv = argv;
     if (config_load(argc, argv, &sv.config, &action, &err) < 0) {

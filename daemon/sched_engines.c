@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -230,6 +231,20 @@ void engine_replace(struct sched *s, struct engine *e, const char *why)
     empty(s, e, NULL);
 }
 
+/* The kernel drops a descriptor that it has no number for. */
+static void kill_unheard(struct sched *s, struct engine *e)
+{
+    struct rlimit limit = {0, 0};
+    char why[128];
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    snprintf(
+        why, sizeof(why),
+        "no descriptor for its socket: the limit of open files is %ju (ulimit -n, LimitNOFILE)",
+        (uintmax_t)limit.rlim_cur);
+    engine_kill(s, e, why);
+}
+
 static void engine_started(struct sched *s, struct engine *e, const struct supervisor_event *ev)
 {
     e->pid = ev->pid;
@@ -238,8 +253,10 @@ static void engine_started(struct sched *s, struct engine *e, const struct super
     e->starts++;
     e->heard = sched_now_ms();
     /* A full socket means an engine that does not read: better to know than to wait. */
-    if (e->sock < 0 || fcntl(e->sock, F_SETFL, O_NONBLOCK) < 0)
-        engine_kill(s, e, "no socket");
+    if (e->sock < 0)
+        kill_unheard(s, e);
+    else if (fcntl(e->sock, F_SETFL, O_NONBLOCK) < 0)
+        engine_kill(s, e, "its socket does not work");
 }
 
 static void on_supervisor_event(struct sched *s, const struct supervisor_event *ev)

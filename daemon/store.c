@@ -19,6 +19,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -46,6 +47,7 @@ struct store {
     atomic_uint aside;    /* entries that store_scan found or set aside */
     atomic_uint repaired; /* records written anew from their spare copies */
     atomic_uint_least64_t disk_bytes;
+    atomic_bool read_only; /* the disk was at the last look, which the log has */
 };
 
 static const char *const file_names[STORE_FILES] = {
@@ -368,6 +370,43 @@ static int make_store_dir(const char *dir, struct errmsg *err)
     return ret;
 }
 
+/* The process that holds the lock, 0 where the kernel does not tell. */
+static int lock_holder(int fd)
+{
+    char line[256];
+    unsigned major_no, minor_no;
+    uint64_t inode;
+    struct stat st;
+    int pid, holder = 0;
+    FILE *f = fopen("/proc/locks", "re");
+
+    while (f && holder == 0 && fstat(fd, &st) == 0 && fgets(line, sizeof(line), f))
+        if (sscanf(line, "%*s FLOCK %*s WRITE %d %x:%x:%" SCNu64, &pid, &major_no, &minor_no,
+                   &inode) == 4 &&
+            major_no == major(st.st_dev) && minor_no == minor(st.st_dev) && inode == st.st_ino)
+            holder = pid;
+    if (f)
+        fclose(f);
+    return holder > 0 ? holder : 0; /* -1 or 0: of another name space */
+}
+
+static int lock_store(const struct store *store, const char *dir, struct errmsg *err)
+{
+    char who[32] = "";
+
+    if (flock(store->dir, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    if (errno != EWOULDBLOCK)
+        return errmsg_set(err, -errno, "%s: %s", dir, strerror(errno));
+    int pid = lock_holder(store->dir);
+    if (pid)
+        snprintf(who, sizeof(who), " (pid %d)", pid);
+    return errmsg_set(err, -EBUSY,
+                      "%s: another service%s uses this store: stop it, or give this one a store of "
+                      "its own",
+                      dir, who);
+}
+
 int store_open(const char *dir, struct store **out, struct errmsg *err)
 {
     struct store *store = calloc(1, sizeof(*store));
@@ -388,10 +427,12 @@ int store_open(const char *dir, struct store **out, struct errmsg *err)
         errmsg_set(err, ret, "%s: %s", dir, why.text[0] ? why.text : strerror(-ret));
         goto out;
     }
-    if (flock(store->dir, LOCK_EX | LOCK_NB) < 0) {
-        ret = errno == EWOULDBLOCK ? -EBUSY : -errno;
-        errmsg_set(err, ret, "%s: %s", dir,
-                   ret == -EBUSY ? "another service uses this store" : strerror(-ret));
+    ret = lock_store(store, dir, err);
+    if (ret < 0)
+        goto out;
+    /* A disk that is read-only would be noticed by the first user. */
+    if (faccessat(store->dir, ".", W_OK | X_OK, AT_EACCESS) < 0) {
+        ret = errmsg_set(err, -errno, "%s: cannot be written: %s", dir, strerror(errno));
         goto out;
     }
     store_look_at_disk(store);
@@ -653,6 +694,20 @@ struct store_health store_health(const struct store *store)
 /* ---- the C1 file as it arrives ---- */
 
 /* With a directory that was made just now; a failure leaves none. */
+/* Told once, when the disk becomes so: whoever writes is told each time. */
+static void notice_read_only(struct store *store, int ret)
+{
+    bool is = ret == -EROFS;
+
+    if (atomic_load(&store->read_only) == is || atomic_exchange(&store->read_only, is) == is)
+        return;
+    if (is)
+        log_err(log_str("msg", "the store's disk is read-only: nothing is accepted until it can be "
+                               "written"));
+    else
+        log_info(log_str("msg", "the store's disk can be written again"));
+}
+
 int store_spool_create(struct store *store, uint64_t id, int *fd)
 {
     char name[NAME_BYTES];
@@ -661,6 +716,7 @@ int store_spool_create(struct store *store, uint64_t id, int *fd)
     id_name(name, id);
     int ret = errno_of(store_os->mkdirat(store->dir, name, 0700));
 
+    notice_read_only(store, ret);
     if (ret < 0)
         return ret;
     ret = open_at(store->dir, name, O_RDONLY | O_DIRECTORY, &dir);

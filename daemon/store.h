@@ -39,7 +39,7 @@ struct store;
  * error. */
 int store_check(const char *dir, struct errmsg *err);
 
-/* Opens the store, which is made if it is absent, and locks it. -EBUSY when another process has it,
+/* Opens the store, which is made if it is absent, and locks it. -EBUSY when another process has it (err names it, if the kernel does), -EROFS or -EACCES when it cannot be written,
  * -EPROTO when a later version of the service wrote it. */
 int store_open(const char *dir, struct store **out, struct errmsg *err);
 void store_close(struct store *store);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pwd.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,8 @@ void mount_places_init(struct mount_places *out)
                                  .path = path ? path : "/usr/bin:/bin",
                                  .selinux = "/sys/fs/selinux/enforce",
                                  .apparmor = "/proc/self/attr/current",
-                                 .may_mount = geteuid() == 0 && has_sys_admin()};
+                                 .may_mount = geteuid() == 0 && has_sys_admin(),
+                                 .has_name = getpwuid(getuid()) != NULL};
 }
 
 /* The first word of a file; "" where there is none. */
@@ -178,6 +180,12 @@ static int check_helper(const struct mount_places *places, struct errmsg *err)
                           "%s is not root's with the set-user-ID bit, without which only root can "
                           "mount: reinstall fuse3",
                           path);
+    if (!places->has_name)
+        return errmsg_set(
+            err, -EPERM,
+            "user %u has no name (no entry in /etc/passwd), without which fusermount3 "
+            "does not mount: give it one, or start the service as root",
+            getuid());
     return 0;
 }
 
@@ -305,9 +313,16 @@ static int detach_by_helper(const char *path)
 
 int mount_remove(const char *path)
 {
+    char type[64];
+
     if (umount2(path, MNT_DETACH) == 0)
         return 0;
-    return errno == EPERM ? detach_by_helper(path) : -errno;
+    if (errno != EPERM)
+        return -errno;
+    /* Somebody was quicker, and the helper would complain of it to standard error. */
+    if (mounted_type(path, type, NULL) == 0 && !type[0])
+        return -EINVAL;
+    return detach_by_helper(path);
 }
 
 static int detach(const char *path, struct errmsg *err)
@@ -335,7 +350,10 @@ static int clear_one(const char *path, struct errmsg *err)
         return errmsg_set(err, -EBUSY, "%s: a mount of another program (%s) is there", path, type);
     /* Not stat: that may be of what the kernel remembers. */
     if (statfs(path, &fs) == 0 || errno != ENOTCONN)
-        return errmsg_set(err, -EBUSY, "%s: a live mount (%s) is there", path, type);
+        return errmsg_set(err, -EBUSY,
+                          "%s: a live mount (%s) is there: stop its service, or give this one a "
+                          "mount point of its own",
+                          path, type);
     ret = detach(path, err);
     return ret < 0 ? ret : 1;
 }
@@ -395,6 +413,8 @@ int mount_check(const char *path, struct errmsg *err)
         if (strcmp(type, "fuse." MOUNT_SUBTYPE) != 0)
             ret =
                 errmsg_set(err, -EBUSY, "%s: a mount of another program (%s) is there", path, type);
+        else
+            ret = 1;
     } else if (ret == 0 && (stat(real, &st) == 0 || errno != ENOENT)) {
         ret = check_empty(real, err);
     }

@@ -16,8 +16,8 @@
  * not ours, -ENOTEMPTY, -ENOTDIR. */
 int mount_prepare(const char *path, char **absolute, struct errmsg *err);
 
-/* Whether mount_prepare would find a place there, one that is absent or where a service of this program is: changes nothing. 0, or as
- * mount_prepare. */
+/* Whether mount_prepare would find a place there, one that is absent or where a service of this program is: changes nothing. 0; 1: such a
+ * service's mount is there, dead or alive; or as mount_prepare. */
 int mount_check(const char *path, struct errmsg *err);
 
 /* Takes the mount away from `path`, even while files are open in it. Does not fork: threads may run. */
@@ -30,6 +30,7 @@ struct mount_places {
     const char *selinux;  /* its enforce file */
     const char *apparmor; /* the file with the profile of this process */
     bool may_mount;       /* it has CAP_SYS_ADMIN, so it does without fusermount3 */
+    bool has_name;        /* its user has, without which fusermount3 does nothing */
 };
 void mount_places_init(struct mount_places *out);
 

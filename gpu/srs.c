@@ -72,6 +72,30 @@ int srs_find(const struct sector_size *size, const char *dir, const char *suffix
                       suffix, dirs[0], count > 1 ? " nor in " : "", count > 1 ? dirs[1] : "");
 }
 
+static int look_into(const char *dir)
+{
+    struct stat st;
+
+    if (stat(dir, &st) < 0)
+        return -errno;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    return access(dir, R_OK | X_OK) < 0 ? -errno : 0;
+}
+
+void srs_searched(const char *dir, char out[SRS_SEARCHED_BYTES])
+{
+    char dirs[2][PATH_BYTES];
+    size_t count = search_dirs(dir, dirs), used = 0;
+
+    for (size_t i = 0; i < count && used < SRS_SEARCHED_BYTES; i++) {
+        int ret = look_into(dirs[i]);
+        used += (size_t)snprintf(out + used, SRS_SEARCHED_BYTES - used, "%s%s%s%s%s",
+                                 i > 0 ? ", " : "", dirs[i], ret < 0 ? " (" : "",
+                                 ret < 0 ? strerror(-ret) : "", ret < 0 ? ")" : "");
+    }
+}
+
 bool srs_is_marked(const char *path)
 {
     char marker[PATH_BYTES + 16];

@@ -120,6 +120,10 @@ int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out,
 int srs_find(const struct sector_size *size, const char *dir, const char *suffix, char out[4096],
              struct errmsg *err);
 
+/* Where srs_find looks, for people: "DIR, DIR", and behind one that cannot be looked into why: "DIR (No such file or directory)". */
+#define SRS_SEARCHED_BYTES 8400
+void srs_searched(const char *dir, char out[SRS_SEARCHED_BYTES]);
+
 /* Is the marker of development parameters beside this file? */
 bool srs_is_marked(const char *path);
 

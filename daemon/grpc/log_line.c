@@ -30,6 +30,7 @@ int line_set_level(const char *name)
 
 int line_start(struct errmsg *err)
 {
+    log_choose_times();
     return log_start(err);
 }
 

@@ -179,13 +179,16 @@ static std::unique_ptr<grpc::Server> listen(const Options &options, const std::s
 class Health
 {
   public:
+    explicit Health(const Mount &mount) : mount_(mount) {}
     void serves(bool yes)
     {
         std::lock_guard<std::mutex> guard(lock_);
-        if (yes != serving_)
+        if (yes != serving_ || !told_)
             log_line(yes ? LINE_INFO : LINE_WARN,
-                     {{"msg", yes ? "proofd serves" : "proofd is not there"}});
+                     {{"msg", yes ? "proofd serves" : "proofd is not there"},
+                      {"mount", mount_.path().c_str()}});
         serving_ = yes;
+        told_ = true;
         tell();
     }
     void attach(grpc::HealthCheckServiceInterface *to)
@@ -203,8 +206,10 @@ class Health
         to_->SetServingStatus(serving_);
         to_->SetServingStatus(service_name, serving_);
     }
+    const Mount &mount_;
     std::mutex lock_;
     /* guarded by lock_: */
+    bool told_ = false; /* how it is at the start */
     grpc::HealthCheckServiceInterface *to_ = nullptr;
     bool serving_ = false;
 };
@@ -238,7 +243,7 @@ static void run(const sigset_t *set)
 static int serve(const Options &options, const std::string &address, const sigset_t *signals)
 {
     Mount mount(options.mount);
-    Health health;
+    Health health(mount);
     Watch watch(mount, [&health](bool yes) { health.serves(yes); });
     Jobs jobs(mount, &watch);
     Uploads uploads(options.uploads, std::chrono::seconds(options.receive_timeout));

@@ -240,6 +240,14 @@ static bool is_loopback(const std::string &host)
     return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
+/* gRPC takes any number modulo 65536, and 0 for a port that nobody would find. */
+static bool is_port(const std::string &text)
+{
+    return !text.empty() && text.size() <= 5 &&
+           text.find_first_not_of("0123456789") == std::string::npos && std::stoi(text) >= 1 &&
+           std::stoi(text) <= 65535;
+}
+
 int options_address(const Options &options, std::string *out, std::string *why)
 {
     size_t colon = options.listen.rfind(':');
@@ -258,6 +266,10 @@ int options_address(const Options &options, std::string *out, std::string *why)
     }
     if (colon == std::string::npos || colon == 0) {
         *why = "listen: '" + options.listen + "' is neither unix:PATH nor HOST:PORT";
+        return -EINVAL;
+    }
+    if (!is_port(options.listen.substr(colon + 1))) {
+        *why = "listen: '" + options.listen.substr(colon + 1) + "' is not a port from 1 to 65535";
         return -EINVAL;
     }
     std::string host = options.listen.substr(0, colon);

@@ -29,6 +29,8 @@ starts_not("by another name", "insecure = yes", "--listen", "[::]:9820")
 starts_not("a certificate without a key", "go together", "--listen", "127.0.0.1:9820", "--tls-cert", "/x")
 starts_not("a relative socket", "begins with /", "--listen", "unix:x")
 starts_not("no address", "neither", "--listen", "nonsense")
+for port in ("99999", "65536", "0", "", "-1", "98x"):
+    starts_not(f"the port {port!r}", f"'{port}' is not a port from 1 to 65535", "--listen", f"127.0.0.1:{port}")
 starts_not("too long messages", "max_message", "--max-message", "641M")
 starts_not("no number", "uploads: 'x' is not a number from 1 to 64", "--uploads", "x")
 starts_not("no mode", "socket_mode: '999' is not an octal number", "--socket-mode", "999")
@@ -37,6 +39,12 @@ starts_not("a group that is not there", "there is no group no-such-group", "--so
 starts_not("an unknown option", "unknown option --x", "--x")
 nowhere = subprocess.run([program, "--mount", f.work, "--listen", f"unix:{f.work}/absent/socket"], capture_output=True, text=True, timeout=60)
 expect("a socket in no directory", nowhere.returncode == 1 and "absent/: No such file" in nowhere.stderr, nowhere)
+absent = subprocess.Popen([program, "--mount", f.work + "/absent", "--listen", f"unix:{f.work}/early"], stderr=subprocess.PIPE, text=True)
+lines = [absent.stderr.readline(), absent.stderr.readline()]
+absent.terminate()
+same("without proofd it listens", sum("msg=listening" in line for line in lines), 1)
+same("and says what is missing", sum(f'<4>msg="proofd is not there" mount={f.work}/absent' in line for line in lines), 1)
+absent.communicate()
 config = f.work + "/conf"
 with open(config, "w") as out:
     out.write("# for Curio\n[proofd-grpc]\ninsecure = yes\nlisten = 0.0.0.0:9820\nmax_message = 640M\nsocket_mode = 0600\n")

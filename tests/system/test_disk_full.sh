@@ -99,5 +99,28 @@ full "cp" "$b" "other"
 make_room
 expect "cp with room" cp "$b" "$jobs/after"
 expect "a job" ends after done
-expect "a clean end" stop
+
+# ---- a disk that becomes read-only, and one that is at the start
+said() { grep -c "the store's disk is read-only" "$log"; }
+if mount -o remount,ro "$store" 2>"$work/out"; then
+    for name in first second; do
+        refuse "read-only: cp" cp "$b" "$jobs/$name"
+        like "says so" "$(cat "$work/out")" "Read-only file system"
+    done
+    wait_for 5 said >"$work/out"
+    same "the log says it once" "$(said)" 1
+    mount -o remount,rw "$store"
+    expect "cp when it is writable" cp "$b" "$jobs/writable"
+    expect "which the log says, too" wait_for 5 grep -q "<6>msg=\"the store's disk can be written again\"" "$log"
+    ends writable done
+    expect "a clean end" stop
+    mount -o remount,ro "$store"
+    timeout 60 "$proofd" --mount "$mnt" --store "$store" --params "$params" --engine "$engine" --device none >"$work/refusal" 2>&1
+    same "a start on it is refused" $? 1
+    like "with place and reason" "$(cat "$work/refusal")" "$store: cannot be written: Read-only file system"
+    mount -o remount,rw "$store"
+else
+    skip "a read-only disk" "$(cat "$work/out")"
+    expect "a clean end" stop
+fi
 finish

@@ -28,7 +28,7 @@ like "says which" "$(cat "$work/out")" "log_level: 'loud' is none of off, err, w
 start --nodes "cpus:$cpu" --simulate "$work/sim" --log-level "warn engine=info"
 expect "the engine is up" wait_for 30 engine_up
 same "an option" "$(levels)" "warn engine=info"
-expect "an engine has its level" wait_for 10 says "$log" '^<6>node=0 msg="memory is there"'
+expect "an engine has its level" wait_for 10 says "$log" '<6>node=0 msg="memory is there"'
 refuse "the scheduler has another" says "$log" 'msg="engine ready"'
 
 # ---- the file
@@ -51,8 +51,8 @@ same "what is read may be written" "$(levels)" "$(cat "$work/levels")"
 # ---- what they do
 set_levels "off engine=err sched=debug"
 wrong_job 1
-expect "an engine tells what it may" wait_for 10 says "$log" '^<3>job=.* msg="a proof is thrown away"'
-expect "so does the scheduler" wait_for 10 says "$log" '^<7>job=.* stage=prove'
+expect "an engine tells what it may" wait_for 10 says "$log" '<3>job=.* msg="a proof is thrown away"'
+expect "so does the scheduler" wait_for 10 says "$log" '<7>job=.* stage=prove'
 expect "a mark" told
 refuse "jobs are off" says "$log" 'state=(queued|failed)'
 same "the mark's level is one more" "$(levels)" "off front=info sched=debug engine=err"
@@ -62,7 +62,7 @@ start --nodes "cpus:$cpu" --simulate "$work/sim" --log-level "info"
 expect "the engine is up again" wait_for 30 engine_up
 set_levels "engine=off sched=off"
 wrong_job 2
-expect "jobs are told of" wait_for 10 says "$log" '^<6>job=.* name=j2 state=failed'
+expect "jobs are told of" wait_for 10 says "$log" '<6>job=.* name=j2 state=failed'
 expect "a mark" told
 refuse "the scheduler is off" says "$log" "does not verify|stage=|partition failed"
 expect "a stop" stop

@@ -23,7 +23,7 @@ rm "$mnt"
 start
 expect "it made the mount point" mountpoint -q "$mnt"
 like "what the kernel calls it" "$(grep " $mnt " /proc/mounts)" '^proofd .* fuse.proofd .*nosuid,nodev,noexec.*default_permissions'
-refuse_start "a second service on a live mount" "live mount" "$work/store2"
+refuse_start "a second service on a live mount" "live mount .* is there: stop its service" "$work/store2"
 expect "the first goes on" ls "$jobs"
 expect "cp" cp "$a" "$jobs/kept"
 ends kept done
@@ -32,6 +32,7 @@ proof=$(cat "$jobs/kept.proof")
 # ---- killed: the next one clears the way
 kill_front
 refuse "the mount is dead" ls "$jobs"
+expect "--check-config does not mind" "$proofd" --check-config --mount "$mnt" --store "$store" --params "$params" --engine "$engine"
 start
 expect "a new service takes its place" test -e "$jobs/kept"
 same "results are simply there" "$(cat "$jobs/kept.proof")" "$proof"
@@ -115,6 +116,7 @@ start
 mnt2=$work/mnt2
 out=$(timeout 60 "$proofd" --mount "$mnt2" --store "$store" --params "$params" --engine "$engine" 2>&1)
 same "a second service on one store" "$([ $? -ne 0 ] && echo refused)" refused
+like "and it says whose it is" "$out" "$store: another service \(pid $front\) uses this store: stop it"
 expect "the first goes on" test -e "$jobs/kept"
 expect "a clean end" stop
 finish

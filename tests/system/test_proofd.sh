@@ -88,16 +88,16 @@ refused 2 "conf:2: unknown key 'frobnicate'" --config "$tmp/conf"
 refused 2 "lies inside the mount" --mount "$mnt" --store "$mnt/store"
 refused 2 "lies inside the mount" --check-config --mount "$mnt" --store "$mnt/store"
 refused 2 "node 999: this machine has no such node; it has 0" --mount "$mnt" --store "$tmp/store" --nodes 999
-refused 2 "params /nonexistent" --check-config --mount "$mnt" --store "$tmp/store" --params /nonexistent
+refused 0 "in /nonexistent (No such file or directory): every job will be refused" --check-config --mount "$mnt" --store "$tmp/store" --params /nonexistent
 refused 0 "no parameters that can be used in $tmp/params: every" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
-refused 1 "/nonexistent/engine" --mount "$mnt" --store "$tmp/store" --engine /nonexistent/engine
+refused 2 "/nonexistent/engine" --mount "$mnt" --store "$tmp/store" --engine /nonexistent/engine
 refused 2 "option '--mount' needs a value" --mount --check-config
 mkdir "$tmp/full"
 : >"$tmp/full/there"
 refused 2 "is not empty ('there' is in it)" --check-config --mount "$tmp/full" --store "$tmp/store"
-refused 1 "is not empty ('there' is in it)" --mount "$tmp/full" --store "$tmp/store"
+refused 2 "is not empty ('there' is in it)" --mount "$tmp/full" --store "$tmp/store"
 : >"$tmp/file"
-refused 1 "$tmp/file" --mount "$mnt" --store "$tmp/file/store"
+refused 2 "$tmp/file" --mount "$mnt" --store "$tmp/file/store"
 # What cannot start does not pass the check either, and neither leaves anything behind.
 cannot() { # STATUS OF THE START, TEXT, OPTION...
     local status=$1 text=$2
@@ -106,17 +106,18 @@ cannot() { # STATUS OF THE START, TEXT, OPTION...
     refused "$status" "" "$@"
 }
 long=$(printf 'x%.0s' $(seq 256))
-cannot 1 "a name of more than 255 bytes" --mount "$mnt" --store "$tmp/absent/$long"
-cannot 1 "a name of more than 255 bytes" --mount "$tmp/absent2/$long" --store "$tmp/store"
+cannot 2 "a name of more than 255 bytes" --mount "$mnt" --store "$tmp/absent/$long"
+cannot 2 "a name of more than 255 bytes" --mount "$tmp/absent2/$long" --store "$tmp/store"
 ln -s "$tmp/nothing/at/all" "$tmp/dangling"
-cannot 1 "a symbolic link to what is not there" --mount "$mnt" --store "$tmp/dangling"
-cannot 1 "a symbolic link to what is not there" --mount "$tmp/dangling" --store "$tmp/store"
-cannot 1 "/proc is of the kernel's own files" --mount "$mnt" --store /proc/proofd
-cannot 1 "/sys is of the kernel's own files" --mount /sys/proofd --store "$tmp/store"
-cannot 1 "not a directory" --mount "$tmp/file" --store "$tmp/store"
+cannot 2 "a symbolic link to what is not there" --mount "$mnt" --store "$tmp/dangling"
+cannot 2 "a symbolic link to what is not there" --mount "$tmp/dangling" --store "$tmp/store"
+cannot 2 "/proc is of the kernel's own files" --mount "$mnt" --store /proc/proofd
+cannot 2 "/sys is of the kernel's own files" --mount /sys/proofd --store "$tmp/store"
+cannot 2 "engine program $tmp/file: Permission denied" --mount "$mnt" --store "$tmp/store" --engine "$tmp/file"
+cannot 2 "not a directory" --mount "$tmp/file" --store "$tmp/store"
 mkdir "$tmp/shop"
 echo "a shopping list" >"$tmp/shop/store"
-cannot 1 "not a job store of this version" --mount "$mnt" --store "$tmp/shop"
+cannot 2 "not a job store of this version" --mount "$mnt" --store "$tmp/shop"
 cannot 2 "this machine has no CPU" --mount "$mnt" --store "$tmp/store" --nodes cpus:0-4000
 rm -rf "$tmp/absent" "$tmp/absent2" "$tmp/store"
 ok "nothing is mounted after refusals" eval "! mountpoint -q '$mnt'"
@@ -129,6 +130,7 @@ NOTIFY_SOCKET=$tmp/notify start
 ok "READY=1 reaches the service manager" wait "$listener"
 ok "the mount answers when it is ready" [ -d "$mnt/jobs" ]
 ok "the log says that there are no parameters" wait_for 5 says "$tmp/log" "no parameters found"
+ok "and where it looked" says "$tmp/log" "looked_in=$tmp/params"
 refused 1 "$tmp/store" --mount "$tmp/other" --store "$tmp/store"
 refused 1 "$mnt" --mount "$mnt" --store "$tmp/store2"
 ok "the first service does not mind" [ -d "$mnt/jobs" ]
@@ -186,10 +188,19 @@ ok "an engine of another place" wait_for 20 has_engine
 pid=$(engine)
 mv "$tmp/engine" "$tmp/engine.away"
 kill -9 "$pid"
-ok "without its program: the log says so" wait_for 20 grep -qE "^<3>.*$tmp/engine: cannot be started: No such file" "$tmp/log"
+ok "without its program: the log says so" wait_for 20 grep -qE "<3>.*$tmp/engine: cannot be started: No such file" "$tmp/log"
 ok "the mount answers" says "$mnt/status" "proofd"
 mv "$tmp/engine.away" "$tmp/engine"
 ok "an engine again" wait_for 60 engine_is_new "$pid"
+if command -v prlimit >/dev/null; then
+    pid=$(engine)
+    prlimit --pid "$front" --nofile=3:1024
+    kill -9 "$pid"
+    ok "no descriptor for its socket: the log names the limit" wait_for 20 \
+        grep -q '<3>.*msg="engine is killed" why=".* the limit of open files is 3 ' "$tmp/log"
+    prlimit --pid "$front" --nofile=1024:1024
+    ok "an engine when there are some" wait_for 60 engine_is_new "$pid"
+fi
 ok "SIGTERM after that" stop
 
 if [ -n "${PROOFD_QUICK:-}" ]; then
@@ -251,6 +262,6 @@ done
 ok "fails after three engines" wait_for 60 state_is third failed
 ok "and says why" says "$mnt/jobs/third.error" "given up after 3 tries"
 ok "SIGTERM" stop
-ok "no fault was logged but those made here" eval "! grep -E '^<3>' '$tmp/log' | grep -vE 'engine ended|waiting for parameters|given up after|cannot start'"
+ok "no fault was logged but those made here" eval "! grep -E '<3>' '$tmp/log' | grep -vE 'engine ended|engine is killed|waiting for parameters|given up after|cannot start'"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

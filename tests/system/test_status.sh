@@ -14,16 +14,16 @@ cp "$a" "$jobs/"$'a\nengine      node 7: \e[2Jready'
 expect "a line break in a name" wait_for 5 says "$mnt/status" '^ +[0-9]+ a\\nengine +node 7: \\x1b\[2Jready: synthesizing 0/1, priority normal$'
 expect "an engine that is none" eval "! grep -q '^engine      node 7' '$mnt/status'"
 expect "no control characters" eval "! LC_ALL=C grep -q '[[:cntrl:]]' '$mnt/status'"
-expect "the log has one line for it" says "$log" '^<6>job=[0-9]+ name="?a\\nengine +node 7: \\x1b\[2Jready"? state=queued uid=[0-9]+ bytes=[0-9]+$'
+expect "the log has one line for it" says "$log" '<6>job=[0-9]+ name="?a\\nengine +node 7: \\x1b\[2Jready"? state=queued uid=[0-9]+ bytes=[0-9]+$'
 
 # ---- one word each for what ended how: log, events, status, metrics
 rm "$jobs/"a*ready
-expect "cancelled: the log" wait_for 5 says "$log" '^<6>job=[0-9]+ name=.* state=cancelled uid=[0-9]+ bytes=[0-9]+$'
+expect "cancelled: the log" wait_for 5 says "$log" '<6>job=[0-9]+ name=.* state=cancelled uid=[0-9]+ bytes=[0-9]+$'
 delays 0 0
 cp "$b" "$jobs/good"
 expect "done" ends good done
 refuse "a file that is none" cp /etc/passwd "$jobs/refused one"
-expect "refused: the log says why" wait_for 5 says "$log" '^<6>job=[0-9]+ name="refused one" state=refused uid=[0-9]+ bytes=[0-9]+ error=".*byte.*"$'
+expect "refused: the log says why" wait_for 5 says "$log" '<6>job=[0-9]+ name="refused one" state=refused uid=[0-9]+ bytes=[0-9]+ error=".*byte.*"$'
 touch "$FAKE_ENGINE_DIR/$("$fake" hash "$c").fail"
 cp "$c" "$jobs/bad"
 expect "failed" ends bad failed
@@ -55,9 +55,9 @@ mkdir "$store/ffffffffffffffff"
 start
 expect "a damaged job is there" in_state good done
 expect "with its proof" is_valid "$b" "$jobs/good.proof"
-expect "which the log tells" says "$log" '^<3>job=[0-9]+ name=good msg="its record was damaged'
-expect "and of the proof" says "$log" '^<3>job=[0-9]+ msg="its proof was damaged on disk: put together'
-expect "and of what is no job" says "$log" '^<3>job=241 msg="set aside'
+expect "which the log tells" says "$log" '<3>job=[0-9]+ name=good msg="its record was damaged'
+expect "and of the proof" says "$log" '<3>job=[0-9]+ msg="its proof was damaged on disk: put together'
+expect "and of what is no job" says "$log" '<3>job=241 msg="set aside'
 expect "status counts what was set aside" says "$mnt/status" '2 entries cannot be read as jobs'
 expect "metrics too" says "$mnt/metrics" '^proofd_store_set_aside 2$'
 expect "and what was made again" says "$mnt/metrics" '^proofd_store_repaired_total 2$'

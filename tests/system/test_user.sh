@@ -106,6 +106,14 @@ start_own() {
 own_answers() { as "$nobody" test -e "$mnt/status" || ! kill -0 "$front" 2>/dev/null; }
 out=$(PATH=/nonexistent "$(command -v setpriv)" --reuid "$nobody" --regid "$nobody" --clear-groups "$proofd" --mount "$mnt" --store "$store" 2>&1)
 like "without fusermount3" "$out" "fusermount3 is not installed, without which only root can mount"
+nameless=54321
+if ! getent passwd $nameless >/dev/null; then
+    mkdir "$work/nameless"
+    chown $nameless "$work/nameless"
+    out=$(as $nameless "$proofd" --mount "$work/nameless/mnt" --store "$work/nameless/store" --params "$params" --engine "$engine" 2>&1)
+    like "a user without a name" "$out" "cannot mount: user $nameless has no name"
+    refuse "and nothing else is said" grep -v '^[^ ]* <[3467]>' <<<"$out"
+fi
 start_own
 expect "starts" as "$nobody" ls "$jobs"
 expect "says what is lost" grep -q user_allow_other "$log"
@@ -121,6 +129,13 @@ kill_front 2>/dev/null
 refuse "the mount is dead" as "$nobody" ls "$jobs"
 start_own
 expect "fusermount3 clears the way" as "$nobody" test -e "$jobs/one.proof"
+expect "its user may take the mount away" as "$nobody" fusermount3 -u "$mnt"
+wait $front
+same "which ends the service" $? 0
+front=
+refuse "the log has lines of ours alone" grep -v '<[3467]>' "$log"
+start_own
+expect "it starts again" as "$nobody" test -e "$jobs/one.proof"
 expect "a clean end" stop
 refuse "fusermount3 was not forked by a process with threads" grep "fork in a process with threads" "$log"
 refuse "the mount is gone" grep -q " $mnt fuse" /proc/mounts

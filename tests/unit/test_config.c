@@ -219,6 +219,11 @@ static int check(void)
     return config_check(&cfg, &err);
 }
 
+static int check_mount(void)
+{
+    return config_check_mount(&cfg, &err);
+}
+
 static int check_machine(void)
 {
     FILE *null = fopen("/dev/null", "w");
@@ -267,6 +272,55 @@ START_TEST(config_check__what_can_never_work)
 }
 END_TEST
 
+/* What is wrong with a text is found later than what is wrong with a number, and told alike. */
+START_TEST(config_check__names_where_a_text_is_from)
+{
+    enum config_action action;
+    const char *const args[] = {"--config", path, NULL};
+    const char *const more[] = {"--config", path, "--gpus", "two", NULL};
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {{"\ngpus = yes\n", ":2: gpus: 'yes' is neither"},
+                 {"confine = maybe\n", ":1: confine: 'maybe' is none"},
+                 {"nodes = abc\n", ":1: nodes: "},
+                 {"development_parameters = yes\n", ":1: development_parameters: 'yes'"},
+                 {"threads = 1\n\ncritical_group = no such\n", ":3: critical_group: there is no group"},
+                 {"shared_group = no such\n", ":1: shared_group: there is no group"},
+                 {"device = a/b\n", ":1: device: 'a/b'"},
+                 {"mount = /\n\nstore = /x\n", ":3: store /x lies inside the mount /"},
+                 {"store = /x\nmount = /x/y\n", ":2: mount /x/y lies inside the store"}};
+    static const struct {
+        const char *text, *says;
+    } absent[] = {{"engine = /nonexistent\n", ":1: engine program /nonexistent: No such file"},
+                  {"\nsimulate = /nonexistent\n", ":2: simulate: "},
+                  {"store = /etc/passwd\n", ":1: store /etc/passwd: not a directory"},
+                  {"params = /etc/passwd\n", ":1: params /etc/passwd: not a directory"}};
+    char says[256];
+
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        write_text(wrong[i].text);
+        ck_assert_msg(load(args, &action) == 0, "%s", err.text);
+        snprintf(says, sizeof(says), "%s%s", path, wrong[i].says);
+        refuses(check, says);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(absent); i++) {
+        write_text(absent[i].text);
+        ck_assert_msg(load(args, &action) == 0, "%s", err.text);
+        if (strcmp(cfg.store, "/var/lib/proofd") == 0) /* which may be there or not */
+            snprintf(cfg.store, sizeof(cfg.store), "%s/store", dir);
+        snprintf(says, sizeof(says), "%s%s", path, absent[i].says);
+        refuses(check_machine, says);
+    }
+    write_text("\nmount = /etc/passwd\n");
+    ck_assert_int_eq(load(args, &action), 0);
+    snprintf(says, sizeof(says), "%s:2: mount /etc/passwd: not a directory", path);
+    refuses(check_mount, says);
+    write_text("gpus = yes\n");
+    ck_assert_int_eq(load(more, &action), 0);
+    refuses(check, "command line: gpus: 'two' is neither");
+}
+END_TEST
+
 START_TEST(config_check_machine__directories_and_programs)
 {
     char *text = NULL, file[128];
@@ -312,10 +366,18 @@ START_TEST(config_check_machine__directories_and_programs)
     refuses(check_machine, "engine program");
     strcpy(cfg.params, file);
     refuses(check_machine, "not a directory");
-    strcpy(cfg.params, "/nonexistent");
-    refuses(check_machine, "params /nonexistent: No such file");
+    cfg.engine[0] = '\0';
+    strcpy(cfg.params, "/nonexistent"); /* which may be mounted later */
+    f = open_memstream(&text, &len);
+    ck_assert_msg(config_check_machine(&cfg, f, &err) == 0, "%s", err.text);
+    fclose(f);
+    ck_assert_msg(
+        strstr(text,
+               "no parameters that can be used in /nonexistent (No such file or directory): every"),
+        "%s", text);
+    free(text);
     strcpy(cfg.mount, file);
-    refuses(check_machine, "mount");
+    refuses(check_mount, "mount");
     if (geteuid() == 0) /* who may write everywhere */
         return;
     strcpy(cfg.store, "/nonexistent/a/b/");
@@ -429,7 +491,7 @@ START_TEST(config_print__reads_back_the_same)
     fclose(f);
     config_defaults(&again);
     ck_assert_int_eq(config_read_file(path, &again, &err), 0);
-    ck_assert_int_eq(memcmp(&again, &cfg, sizeof(cfg)), 0);
+    ck_assert_int_eq(memcmp(&again, &cfg, offsetof(struct config, file)), 0); /* all values */
 }
 END_TEST
 
@@ -457,6 +519,7 @@ int main(void)
     TCase *machine = tcase_create("machine");
     tcase_add_checked_fixture(machine, make_dir, remove_dir);
     tcase_add_test(machine, config_check__what_can_never_work);
+    tcase_add_test(machine, config_check__names_where_a_text_is_from);
     tcase_add_test(machine, config_check_machine__directories_and_programs);
     suite_add_tcase(s, machine);
     SRunner *r = srunner_create(s);

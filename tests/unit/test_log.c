@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOG_MODULE LOG_JOBS
@@ -68,6 +69,36 @@ START_TEST(log_put__writes_at_once_without_a_writer)
     log_debug(log_str("msg", "unwanted"));
     char *text = capture_end();
     ck_assert_str_eq(text, "<6>msg=early\n");
+    free(text);
+}
+END_TEST
+
+/* `2026-11-30T12:00:00.123Z <6>msg=timed`, but not in the journal, which is known by device and inode. */
+START_TEST(log_put__has_the_time_where_there_is_no_journal)
+{
+    int year, month, day, hour, minute, second, ms, end = 0;
+    char stream[64];
+    struct stat st;
+
+    capture_begin();
+    setenv("JOURNAL_STREAM", "0:1", 1); /* that of a parent, who has standard error elsewhere */
+    log_choose_times();
+    log_info(log_str("msg", "timed"));
+    ck_assert_int_eq(log_start(NULL), 0);
+    log_info(log_str("msg", "later"));
+    log_stop();
+    ck_assert_int_eq(fstat(STDERR_FILENO, &st), 0);
+    snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    log_choose_times();
+    log_info(log_str("msg", "journal"));
+    char *text = capture_end();
+    ck_assert_msg(sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ <6>msg=timed\n%n", &year, &month, &day,
+                         &hour, &minute, &second, &ms, &end) == 7 &&
+                      end > 0,
+                  "%s", text);
+    ck_assert_int_ge(year, 2025);
+    ck_assert_ptr_nonnull(strstr(text, "Z <6>msg=later\n<6>msg=journal\n"));
     free(text);
 }
 END_TEST
@@ -315,6 +346,7 @@ int main(void)
     tcase_add_test(tc, log_format__quotes_what_a_reader_could_mistake);
     tcase_add_test(tc, log_format__cuts_a_long_line_and_keeps_the_newline);
     tcase_add_test(tc, log_put__writes_at_once_without_a_writer);
+    tcase_add_test(tc, log_put__has_the_time_where_there_is_no_journal);
     tcase_add_test(tc, log_level__changes_while_running_and_spares_the_arguments);
     tcase_add_test(tc, log_level__names);
     tcase_add_test(tc, log_levels__of_a_module_are_its_own);

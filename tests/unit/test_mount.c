@@ -37,8 +37,12 @@ static void set_up(void)
     snprintf(selinux, sizeof(selinux), "%s/enforce", dir);
     snprintf(apparmor, sizeof(apparmor), "%s/current", dir);
     put(device, "", 0666);
-    places = (struct mount_places){
-        .device = device, .path = dir, .selinux = selinux, .apparmor = apparmor, .may_mount = true};
+    places = (struct mount_places){.device = device,
+                                   .path = dir,
+                                   .selinux = selinux,
+                                   .apparmor = apparmor,
+                                   .may_mount = true,
+                                   .has_name = true};
     err.text[0] = '\0';
 }
 
@@ -109,6 +113,13 @@ static void check_powerless_helper(void)
         abort();
 }
 
+static void check_nameless_user(void)
+{
+    places.may_mount = places.has_name = false;
+    if (mount_lacks(&places, false, &err) != -EPERM || !strstr(err.text, "user 65534 has no name"))
+        abort();
+}
+
 START_TEST(mount_lacks__a_device_that_is_open_to_this_user)
 {
     ck_assert_int_eq(chmod(device, 0), 0);
@@ -121,6 +132,10 @@ START_TEST(mount_lacks__the_helper)
     ck_assert_int_eq(as_nobody(check_absent_helper), 0);
     put(helper, "", 0755);
     ck_assert_int_eq(as_nobody(check_powerless_helper), 0);
+    if (geteuid() != 0) /* who alone may make it powerful */
+        return;
+    ck_assert_int_eq(chmod(helper, 04755), 0);
+    ck_assert_int_eq(as_nobody(check_nameless_user), 0);
 }
 END_TEST
 

@@ -186,6 +186,9 @@ START_TEST(store_open__makes_its_directory_and_keeps_others_out)
     store = must_open();
     ck_assert_int_eq(store_open(dir, &second, &err), -EBUSY);
     ck_assert_ptr_nonnull(strstr(err.text, dir));
+    char who[64];
+    snprintf(who, sizeof(who), "another service (pid %d) uses this store: stop it", (int)getpid());
+    ck_assert_msg(strstr(err.text, who), "%s", err.text);
     store_close(store);
     store_close(must_open());
     store_close(NULL);
