@@ -596,7 +596,8 @@ static int not_opened(const struct ctl_args *args, const char *name, int error)
 static int not_accepted(const struct ctl_args *args, const char *name, int error)
 {
     bool wrong = ctl_exit_of(error) == CTL_NO;
-    char *reason = wrong || error == -EOPNOTSUPP ? read_reason(args, name) : NULL;
+    bool has_reason = wrong || error == -EOPNOTSUPP || error == -ENOSPC || error == -EDQUOT || error == -EROFS;
+    char *reason = has_reason ? read_reason(args, name) : NULL;
     const char *why = reason ? reason : content_text(error);
     int code = wrong || error == -ENODATA ? refused(args, name, why)
                                           : fail_job(args, CTL_CANNOT, name, why);

@@ -180,6 +180,20 @@ static void put_files(FILE *out, const struct jobs_totals *t)
     fprintf(out, " ago: %s", t->refusal);
 }
 
+/* Of a disk that refuses what users write; until it has taken something. */
+static void put_disk(FILE *out, const struct jobs_totals *t)
+{
+    bool full = t->disk_error == -ENOSPC || t->disk_error == -EDQUOT;
+
+    if (!t->disk_refused_ms)
+        return;
+    fprintf(out, "\n            %s ", full ? "ITS DISK IS FULL: it refused a write" : "CANNOT BE WRITTEN: its disk refused a write");
+    put_duration(out, now_ms() - t->disk_refused_ms);
+    fprintf(out, " ago: %s", strerror(-t->disk_error));
+    if (full)
+        fputs("; remove ended jobs, or keep fewer (keep_finished, keep_finished_bytes, max_store)", out);
+}
+
 static void put_places(FILE *out, const struct jobs_totals *t)
 {
     bool full = t->places && t->places_taken >= t->places;
@@ -217,6 +231,7 @@ static void put_totals(FILE *out, const struct status_source *src)
               out);
     fprintf(out, "store       %s, ", src->config->store);
     put_bytes(out, totals.store_bytes);
+    put_disk(out, &totals);
     if (totals.set_aside > 0)
         fprintf(out, "\n            %" PRIu32 " entries cannot be read as jobs: *.damaged, set aside",
                 totals.set_aside);

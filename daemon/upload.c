@@ -90,7 +90,7 @@ int spool_file(struct jobs *jobs, struct spool *s)
     if (s->fd >= 0)
         return 0;
     int ret = s->job->has_file ? store_spool_open(jobs->store, s->job->id, &s->fd)
-                               : store_spool_create(jobs->store, s->job->id, &s->fd);
+                               : disk_said(jobs, store_spool_create(jobs->store, s->job->id, &s->fd));
     s->job->has_file = s->fd >= 0 || s->job->has_file;
     return ret;
 }
@@ -396,7 +396,7 @@ static int write_failed(struct jobs *jobs, struct spool *s, uint64_t old_bytes, 
     s->broken = code;
     s->broken_at = offset;
     if (s->why.text[0] == '\0')
-        errmsg_set(&s->why, code, "a write failed: %s", strerror(-code));
+        errmsg_set(&s->why, code, "a write to %s failed: %s", jobs->opt.store_dir, strerror(-code));
     change_size(jobs, s, old_bytes);
     spool_reset_reader(jobs, s, false);
     return code;
@@ -428,7 +428,7 @@ static int write_locked(struct jobs *jobs, struct spool *s, const void *buf, siz
     if (offset + len > s->bytes)
         ret = change_size(jobs, s, offset + len);
     if (ret == 0)
-        ret = store_spool_write(s->fd, buf, len, offset);
+        ret = disk_said(jobs, store_spool_write(s->fd, buf, len, offset));
     if (ret < 0)
         return write_failed(jobs, s, old_bytes, offset, ret);
     if (s->broken && offset == s->broken_at)
@@ -462,7 +462,7 @@ static int truncate_locked(struct jobs *jobs, struct spool *s, uint64_t bytes)
     if (ret < 0)
         return ret;
     spool_reset_reader(jobs, s, false);
-    ret = store_spool_truncate(s->fd, bytes);
+    ret = disk_said(jobs, store_spool_truncate(s->fd, bytes));
     if (ret < 0)
         return write_failed(jobs, s, old_bytes, 0, ret);
     if (bytes == 0)
