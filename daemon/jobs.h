@@ -95,7 +95,8 @@ struct jobs_totals {
 };
 void jobs_totals(struct jobs *jobs, struct jobs_totals *out);
 
-/* Reads of NAME as it was written. Returns bytes or a negative errno. */
+/* Reads of NAME as it was written. Returns bytes or a negative errno; -EIO: the disk has lost the end of a job's file, which is
+ * logged once. */
 ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, uint64_t offset);
 /* malloc'ed copies for the caller to free; -ENOENT when there is none (yet). Text ends with a
  * newline; proof is 192 bytes for each partition. The error of a job that is done is why the last

@@ -78,6 +78,7 @@ struct job {
     bool waits_for_params, waits_for_memory;
     bool in_table, to_tell;
     bool counted; /* as a file that is no job (quota.c) */
+    bool cut_short; /* on disk its file is shorter than it was, which the log has been told of */
     uint8_t content_id[DIGEST_BYTES];
     bool accepted;       /* its record is on disk */
     bool stray_record;   /* D: it is not, but a record may be there that the disk did not remove */

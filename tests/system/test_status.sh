@@ -64,6 +64,18 @@ expect "and what was made again" says "$mnt/metrics" '^proofd_store_repaired_tot
 cp "$a" "$jobs/next"
 expect "the service goes on" ends next done
 
+# ---- a job's own file, cut short: no read of it is taken for the whole
+truncate -s 5000 "$store/$id/c1"
+refuse "cp of it" cp "$jobs/good" "$work/copy"
+like "says so" "$(cat "$work/out")" "Input/output error"
+refuse "cat of it" cat "$jobs/good"
+same "the log says so once" "$(grep -cE '^<3>job=[0-9]+ name=good msg="its C1 file was damaged on disk: the end is missing' "$log")" 1
+expect "its proof is there" is_valid "$b" "$jobs/good.proof"
+cp "$b" "$jobs/good"
+expect "another one in its place" ends good done
+expect "is as it was written" cmp "$b" "$jobs/good"
+id=$(basename "$(dirname "$(grep -l "good" "$store"/*/job)")")
+
 # ---- while it runs
 printf x | dd of="$store/$id/proof" bs=1 seek=40 conv=notrunc status=none
 expect "a proof damaged while the service runs" is_valid "$b" "$jobs/good.proof"
