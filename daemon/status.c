@@ -65,10 +65,14 @@ static void put_in_flight(FILE *out, const struct engine_status *e, size_t i)
     fprintf(out, ", %.0f s\n", (double)e->in_flight[i].ms / 1e3);
 }
 
-static void put_memory(FILE *out, const struct node_memory *m)
+static void put_memory(FILE *out, const struct engine_status *e)
 {
+    const struct node_memory *m = &e->status.node.memory;
+
     if (!m->mapped) {
-        fputs("\n            has no memory for proofs at present", out);
+        fputs(e->status.params[0] ? "\n            has no memory for proofs at present"
+                                  : "\n            no parameters are loaded, and no memory is taken for proofs",
+              out);
         return;
     }
     fprintf(out, "\n            %" PRIu32 " of %" PRIu32 " permits in use, memory ", m->slots.witnesses,
@@ -105,7 +109,7 @@ static void put_engine(FILE *out, const struct engine_status *e)
     if (e->status.params[0])
         fprintf(out, "\n            holds parameters: %s", e->status.params);
     if (e->state == ENGINE_READY)
-        put_memory(out, &e->status.node.memory);
+        put_memory(out, e);
     fputc('\n', out);
     for (size_t i = 0; i < e->in_flight_len; i++)
         put_in_flight(out, e, i);

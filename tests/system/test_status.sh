@@ -8,6 +8,10 @@ cat "$mnt/events" >"$work/events" &
 opened $! "$mnt/events"
 says() { grep -qE -- "$2" "$1"; } # FILE PATTERN
 
+# ---- a fresh service lacks nothing
+expect "what it has not loaded yet is no lack" wait_for 20 says "$mnt/status" '^ +no parameters are loaded, and no memory is taken for proofs$'
+refuse "of memory" says "$mnt/status" 'has no memory'
+
 # ---- a name cannot forge a line or reach a terminal
 delays 60000 0
 cp "$a" "$jobs/"$'a\nengine      node 7: \e[2Jready'
