@@ -162,7 +162,8 @@ static int no_such_job(const struct ctl_args *args, const char *name, int error)
 struct waiting {
     const char *name;
     char *renamed; /* the same, of a job that was renamed meanwhile; NULL: of none */
-    ino_t ino;     /* of the job's file, which stays whatever its name and its mount; 0: not known yet */
+    /* Of the job's file: stays whatever becomes of its name and of the mount. 0: not known yet. */
+    ino_t ino;
     enum end_state end;
     int error; /* ENDED_UNKNOWN: why there is no answer */
     int fd; /* its status, kept open: poll() tells what has changed since it was read; -1: not open */
@@ -596,7 +597,8 @@ static int not_opened(const struct ctl_args *args, const char *name, int error)
 static int not_accepted(const struct ctl_args *args, const char *name, int error)
 {
     bool wrong = ctl_exit_of(error) == CTL_NO;
-    bool has_reason = wrong || error == -EOPNOTSUPP || error == -ENOSPC || error == -EDQUOT || error == -EROFS;
+    bool has_reason =
+        wrong || error == -EOPNOTSUPP || error == -ENOSPC || error == -EDQUOT || error == -EROFS;
     char *reason = has_reason ? read_reason(args, name) : NULL;
     const char *why = reason ? reason : content_text(error);
     int code = wrong || error == -ENODATA ? refused(args, name, why)

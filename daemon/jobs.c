@@ -161,8 +161,8 @@ static ssize_t found_short(struct jobs *jobs, const struct job_info *info, ssize
     pthread_mutex_unlock(&jobs->lock);
     if (tell)
         log_err(log_u64("job", info->id), log_str("name", info->name),
-                log_str("msg", "its C1 file was damaged on disk: the end is missing; what it was proved from, and its results, are "
-                               "files of their own"),
+                log_str("msg", "its C1 file was damaged on disk: the end is missing; what it was "
+                               "proved from, and its results, are files of their own"),
                 log_u64("bytes", info->file_bytes));
     return same ? -EIO : got;
 }
@@ -177,7 +177,8 @@ ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, ui
     if (info.file_bytes == 0)
         return 0;
     ssize_t got = store_read(jobs->store, id, STORE_C1, buf, len, offset);
-    bool short_of = got == -ENOENT || (got >= 0 && offset + (uint64_t)got < info.file_bytes && (size_t)got < len);
+    bool short_of = got == -ENOENT ||
+                    (got >= 0 && offset + (uint64_t)got < info.file_bytes && (size_t)got < len);
     return info.accepted_ns && short_of ? found_short(jobs, &info, got) : got;
 }
 

@@ -87,7 +87,8 @@ struct jobs_totals {
     uint64_t unsubmitted_bytes;
     int64_t refused_ms; /* when a limit of these was met last (CLOCK_MONOTONIC), 0: never; and which */
     char refusal[128];
-    int64_t disk_refused_ms; /* when the disk refused a file or its acceptance last, 0: it has taken one since; with the errno */
+    /* When the disk refused a file or its acceptance last, 0: it has taken one since; with the errno. */
+    int64_t disk_refused_ms;
     int disk_error;
     uint32_t set_aside;              /* entries of the store that cannot be read as a job */
     uint64_t repaired; /* since start: what the disk had damaged and could be made again */

@@ -149,7 +149,7 @@ struct spool {
     uid_t reader_user;        /* whose share it is of */
     uint64_t fed;
     int fault; /* of the reader, which has gone; `why` says it: no bytes behind `fed` can help */
-    uint64_t fault_at; /* where the write began that it found the fault in */
+    uint64_t fault_at;         /* where the write began that it found the fault in */
     struct c1_reader *reading; /* of a file that is being judged, read back from disk up to read_to */
     uint64_t read_to;
     bool read_in_one_go; /* a writer came in between: no more pieces */

@@ -195,7 +195,8 @@ static int examine(struct jobs *jobs, struct spool *s)
     if (s->fault) /* which `why` tells of */
         return s->fault;
     if (s->broken && s->why.text[0] == '\0') /* of an earlier write than the last */
-        errmsg_set(&s->why, s->broken, "a write to %s failed: %s", jobs->opt.store_dir, strerror(-s->broken));
+        errmsg_set(&s->why, s->broken, "a write to %s failed: %s", jobs->opt.store_dir,
+                   strerror(-s->broken));
     if (s->broken)
         return s->broken;
     s->why.text[0] = '\0';

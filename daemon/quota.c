@@ -130,7 +130,8 @@ int job_account(struct jobs *jobs, struct job *job, uint64_t disk_bytes)
     bool grows = disk_bytes > job->disk_bytes;
 
     if (limit && grows && (others > limit || disk_bytes > limit - others))
-        return refused(jobs, -ENOSPC, "the store (max_store; rm of ended jobs makes room)", limit, "bytes");
+        return refused(jobs, -ENOSPC, "the store (max_store; rm of ended jobs makes room)", limit,
+                       "bytes");
     if (grows && job->counted) {
         int ret = quota_grow(jobs, job, disk_bytes - job->disk_bytes);
         if (ret < 0)

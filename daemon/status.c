@@ -70,8 +70,9 @@ static void put_memory(FILE *out, const struct engine_status *e)
     const struct node_memory *m = &e->status.node.memory;
 
     if (!m->mapped) {
-        fputs(e->status.params[0] ? "\n            has no memory for proofs at present"
-                                  : "\n            no parameters are loaded, and no memory is taken for proofs",
+        fputs(e->status.params[0]
+                  ? "\n            has no memory for proofs at present"
+                  : "\n            no parameters are loaded, and no memory is taken for proofs",
               out);
         return;
     }
@@ -191,11 +192,14 @@ static void put_disk(FILE *out, const struct jobs_totals *t)
 
     if (!t->disk_refused_ms)
         return;
-    fprintf(out, "\n            %s ", full ? "ITS DISK IS FULL: it refused a write" : "CANNOT BE WRITTEN: its disk refused a write");
+    fprintf(out, "\n            %s ",
+            full ? "ITS DISK IS FULL: it refused a write"
+                 : "CANNOT BE WRITTEN: its disk refused a write");
     put_duration(out, now_ms() - t->disk_refused_ms);
     fprintf(out, " ago: %s", strerror(-t->disk_error));
     if (full)
-        fputs("; remove ended jobs, or keep fewer (keep_finished, keep_finished_bytes, max_store)", out);
+        fputs("; remove ended jobs, or keep fewer (keep_finished, keep_finished_bytes, max_store)",
+              out);
 }
 
 static void put_places(FILE *out, const struct jobs_totals *t)

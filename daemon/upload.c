@@ -89,8 +89,9 @@ int spool_file(struct jobs *jobs, struct spool *s)
 {
     if (s->fd >= 0)
         return 0;
-    int ret = s->job->has_file ? store_spool_open(jobs->store, s->job->id, &s->fd)
-                               : disk_said(jobs, store_spool_create(jobs->store, s->job->id, &s->fd));
+    int ret = s->job->has_file
+                  ? store_spool_open(jobs->store, s->job->id, &s->fd)
+                  : disk_said(jobs, store_spool_create(jobs->store, s->job->id, &s->fd));
     s->job->has_file = s->fd >= 0 || s->job->has_file;
     return ret;
 }
@@ -415,7 +416,8 @@ static bool says_the_same(const struct spool *s, const void *buf, size_t len, ui
 static int write_locked(struct jobs *jobs, struct spool *s, const void *buf, size_t len,
                         uint64_t offset)
 {
-    if (s->fault && !spool_is_temporary(jobs, s) && (offset >= s->fed || says_the_same(s, buf, len, offset)))
+    if (s->fault && !spool_is_temporary(jobs, s) &&
+        (offset >= s->fed || says_the_same(s, buf, len, offset)))
         return s->fault;
     if (offset > C1_TEXT_MAX || len > C1_TEXT_MAX - offset)
         return refuse_length(jobs, s);

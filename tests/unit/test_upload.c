@@ -263,7 +263,8 @@ START_TEST(upload_write__a_refused_piece_that_is_written_again_is_refused_once)
     js_write(u, bytes, at, 0);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq((int)upload_write(u, piece, sizeof(piece), at), -EBADMSG);
-        ck_assert_int_eq((int)upload_write(u, piece + 500, sizeof(piece) - 500, at + 500), -EBADMSG);
+        ck_assert_int_eq((int)upload_write(u, piece + 500, sizeof(piece) - 500, at + 500),
+                         -EBADMSG);
         ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
     }
     ck_assert_int_eq(upload_judge(u), -EBADMSG);
