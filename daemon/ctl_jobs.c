@@ -161,6 +161,9 @@ static int no_such_job(const struct ctl_args *args, const char *name, int error)
 
 struct waiting {
     const char *name;
+    char *renamed; /* the same, of a job that was renamed meanwhile; NULL: of none */
+    /* Of the job's file: stays whatever becomes of its name and of the mount. 0: not known yet. */
+    ino_t ino;
     enum end_state end;
     int error; /* ENDED_UNKNOWN: why there is no answer */
     int fd; /* its status, kept open: poll() tells what has changed since it was read; -1: not open */
@@ -204,11 +207,17 @@ static int look_up(const struct view *view, const char *name, const char *suffix
     return ret == 0 && faccessat(view->dir, file, F_OK, 0) < 0 ? -errno : ret;
 }
 
-/* Opens the status, or finds that it is gone: an open file outlives its name. */
+/* Opens the status, or finds that it is gone: an open file outlives its name, and a name may be another job's by now. */
 static int open_status(const struct view *view, struct waiting *w)
 {
     char file[PATH_MAX];
+    struct stat st;
 
+    if (fstatat(view->dir, w->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (w->ino && st.st_ino != w->ino)
+        return -ENOENT;
+    w->ino = st.st_ino;
     if (w->fd >= 0)
         return look_up(view, w->name, ".status");
     if (file_of(file, w->name, ".status") < 0)
@@ -241,11 +250,59 @@ static bool is_refused(const struct ctl_args *args, const char *name)
     return job_path(path, args->mount, name, ".error") == 0 && access(path, F_OK) == 0;
 }
 
+/* The name that a job has now, malloc'ed, or NULL. */
+static char *find_job(const struct view *view, ino_t ino)
+{
+    int fd = openat(view->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+    char *name = NULL;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && !name && (entry = readdir(dir)))
+        if (entry->d_ino == ino)
+            name = strdup(entry->d_name);
+    if (dir)
+        closedir(dir);
+    return name;
+}
+
+/* Was the job renamed? Then it is waited for under the name that it has now. */
+static bool follow(const struct view *view, struct waiting *w)
+{
+    char *name = w->ino ? find_job(view, w->ino) : NULL;
+
+    if (!name)
+        return false;
+    if (strcmp(name, w->name) != 0) { /* else it was renamed back */
+        ctl_progress_end();
+        fputs("proofctl: ", stderr);
+        ctl_put(stderr, w->name);
+        fputs(": renamed to ", stderr);
+        ctl_put(stderr, name);
+        fputs("; waiting for that\n", stderr);
+    }
+    free(w->renamed);
+    w->name = w->renamed = name;
+    return true;
+}
+
+static bool is_missing(int error)
+{
+    return error == -ENOENT || error == -ESTALE;
+}
+
 static void look_at(struct view *view, struct waiting *w)
 {
     int ret = read_status(view, w);
-    bool missing = ret == -ENOENT || ret == -ESTALE;
 
+    if (is_missing(ret) && follow(view, w)) {
+        ret = read_status(view, w);
+        if (is_missing(ret)) /* renamed again */
+            return;
+    }
+    bool missing = is_missing(ret);
     if (missing)
         ret = look_up(view, w->name, ".error");
     if (is_gone(ret)) {
@@ -255,7 +312,7 @@ static void look_at(struct view *view, struct waiting *w)
         w->end = state_of(w->text);
     } else if (ret == 0) {
         w->end = ENDED_REFUSED;
-    } else if (missing && w->seen) {
+    } else if (missing && w->seen && w->ino) {
         w->end = ENDED_CANCELLED;
     } else if (ret != -EINTR) {
         w->end = ENDED_UNKNOWN;
@@ -410,19 +467,21 @@ static int wait_for(const struct ctl_args *args, struct waiting *jobs, size_t le
     return exit_code(jobs, len);
 }
 
-/* `seen`: they have been there, so one that is not has gone. */
+/* `ino`: that of the only one, which has been there, so if it is not it has gone; 0: nothing is known. */
 static int wait_for_names(const struct ctl_args *args, const char *const *names, size_t len,
-                          bool seen)
+                          ino_t ino)
 {
     struct waiting *jobs = calloc(len, sizeof(*jobs));
 
     if (!jobs)
         return ctl_fail(CTL_CANNOT, "no memory");
     for (size_t i = 0; i < len; i++)
-        jobs[i] = (struct waiting){.name = names[i], .fd = -1, .seen = seen};
+        jobs[i] = (struct waiting){.name = names[i], .fd = -1, .ino = ino, .seen = ino != 0};
     int code = wait_for(args, jobs, len);
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
         free(jobs[i].text);
+        free(jobs[i].renamed);
+    }
     free(jobs);
     return code;
 }
@@ -441,7 +500,7 @@ int ctl_wait(const struct ctl_args *args)
 {
     if (!names_are_good(args->operands, args->operands_len) || !service_is_there(args))
         return CTL_CANNOT;
-    return wait_for_names(args, args->operands, args->operands_len, false);
+    return wait_for_names(args, args->operands, args->operands_len, 0);
 }
 
 /* ---- submit ---- */
@@ -538,7 +597,9 @@ static int not_opened(const struct ctl_args *args, const char *name, int error)
 static int not_accepted(const struct ctl_args *args, const char *name, int error)
 {
     bool wrong = ctl_exit_of(error) == CTL_NO;
-    char *reason = wrong || error == -EOPNOTSUPP ? read_reason(args, name) : NULL;
+    bool has_reason =
+        wrong || error == -EOPNOTSUPP || error == -ENOSPC || error == -EDQUOT || error == -EROFS;
+    char *reason = has_reason ? read_reason(args, name) : NULL;
     const char *why = reason ? reason : content_text(error);
     int code = wrong || error == -ENODATA ? refused(args, name, why)
                                           : fail_job(args, CTL_CANNOT, name, why);
@@ -564,17 +625,21 @@ static char *status_once_received(const struct ctl_args *args, const char *name)
 static int submit_from(const struct ctl_args *args, int in, const char *name)
 {
     char path[PATH_MAX];
+    struct stat st;
 
     if (job_path(path, args->mount, name, "") < 0)
         return not_opened(args, name, -ENAMETOOLONG);
     int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (out < 0)
         return not_opened(args, name, -errno);
+    int known = fstat(out, &st);
     int ret = copy_into(in, out);
     if (ret < 0)
         return not_accepted(args, name, ret);
+    if (stat(path, &st) == 0) /* over an ended job it is another file since the close */
+        known = 0;
     if (args->wait)
-        return wait_for_names(args, &name, 1, true);
+        return wait_for_names(args, &name, 1, known == 0 ? st.st_ino : 0);
     char *text = status_once_received(args, name);
     print_job(args, name, "accepted", text ? text : "accepted", NULL);
     free(text);

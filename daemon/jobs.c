@@ -8,6 +8,9 @@
 #include <stdlib.h>
 
 #include "daemon/jobs_internal.h"
+#include "daemon/log.h"
+
+#define LOG_MODULE LOG_JOBS
 
 /* ---- opening ---- */
 
@@ -145,6 +148,25 @@ void jobs_totals(struct jobs *jobs, struct jobs_totals *out)
     out->repaired += health.repaired;
 }
 
+/* A read of a job's file found its end where there should be more. Unless somebody is about to write another file there, the disk has lost it;
+ * whether the other bytes are right only reading all of them would tell. */
+static ssize_t found_short(struct jobs *jobs, const struct job_info *info, ssize_t got)
+{
+    pthread_mutex_lock(&jobs->lock);
+    struct job *job = live_job(jobs, info->id);
+    bool same = job && job->accepted_ns == info->accepted_ns && job->file_bytes == info->file_bytes;
+    bool tell = same && !job->cut_short;
+    if (tell)
+        job->cut_short = true;
+    pthread_mutex_unlock(&jobs->lock);
+    if (tell)
+        log_err(log_u64("job", info->id), log_str("name", info->name),
+                log_str("msg", "its C1 file was damaged on disk: the end is missing; what it was "
+                               "proved from, and its results, are files of their own"),
+                log_u64("bytes", info->file_bytes));
+    return same ? -EIO : got;
+}
+
 ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, uint64_t offset)
 {
     struct job_info info;
@@ -154,7 +176,10 @@ ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, ui
         return ret;
     if (info.file_bytes == 0)
         return 0;
-    return store_read(jobs->store, id, STORE_C1, buf, len, offset);
+    ssize_t got = store_read(jobs->store, id, STORE_C1, buf, len, offset);
+    bool short_of = got == -ENOENT ||
+                    (got >= 0 && offset + (uint64_t)got < info.file_bytes && (size_t)got < len);
+    return info.accepted_ns && short_of ? found_short(jobs, &info, got) : got;
 }
 
 /* ---- making files ---- */

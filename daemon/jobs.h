@@ -87,13 +87,17 @@ struct jobs_totals {
     uint64_t unsubmitted_bytes;
     int64_t refused_ms; /* when a limit of these was met last (CLOCK_MONOTONIC), 0: never; and which */
     char refusal[128];
+    /* When the disk refused a file or its acceptance last, 0: it has taken one since; with the errno. */
+    int64_t disk_refused_ms;
+    int disk_error;
     uint32_t set_aside;              /* entries of the store that cannot be read as a job */
     uint64_t repaired; /* since start: what the disk had damaged and could be made again */
     bool closing;      /* jobs_refuse_new() was called */
 };
 void jobs_totals(struct jobs *jobs, struct jobs_totals *out);
 
-/* Reads of NAME as it was written. Returns bytes or a negative errno. */
+/* Reads of NAME as it was written. Returns bytes or a negative errno; -EIO: the disk has lost the end of a job's file, which is
+ * logged once. */
 ssize_t jobs_read_file(struct jobs *jobs, uint64_t id, void *buf, size_t len, uint64_t offset);
 /* malloc'ed copies for the caller to free; -ENOENT when there is none (yet). Text ends with a
  * newline; proof is 192 bytes for each partition. The error of a job that is done is why the last

@@ -78,6 +78,7 @@ struct job {
     bool waits_for_params, waits_for_memory;
     bool in_table, to_tell;
     bool counted; /* as a file that is no job (quota.c) */
+    bool cut_short; /* on disk its file is shorter than it was, which the log has been told of */
     uint8_t content_id[DIGEST_BYTES];
     bool accepted;       /* its record is on disk */
     bool stray_record;   /* D: it is not, but a record may be there that the disk did not remove */
@@ -148,6 +149,7 @@ struct spool {
     uid_t reader_user;        /* whose share it is of */
     uint64_t fed;
     int fault; /* of the reader, which has gone; `why` says it: no bytes behind `fed` can help */
+    uint64_t fault_at;         /* where the write began that it found the fault in */
     struct c1_reader *reading; /* of a file that is being judged, read back from disk up to read_to */
     uint64_t read_to;
     bool read_in_one_go; /* a writer came in between: no more pieces */
@@ -315,6 +317,10 @@ void behind_free_all(struct jobs *jobs);
 /* Counts bytes on disk; -ENOSPC, -EDQUOT when there may not be so many. Less is always granted. */
 int job_account(struct jobs *jobs, struct job *job, uint64_t disk_bytes);
 /* May this user have one more file that is no job? 0, -EDQUOT, -ENOSPC. */
+/* Without lock: what the store answered of a write, which `status` tells of where it is a refusal. Returns `code`. */
+int disk_said(struct jobs *jobs, int code);
+/* Is it what a disk says that is full, read-only or broken? */
+bool is_of_disk(int code);
 int quota_may_begin(struct jobs *jobs, uid_t user);
 /* The file is none, in any case; it has become one, or is one no more, or changes hands. */
 void quota_begin(struct jobs *jobs, struct job *job);

@@ -149,10 +149,10 @@ static int keep(struct jobs *jobs, struct spool *s, const struct c1 *c1)
         errmsg_set(&s->why, ret, "%s: %s", strerror(-ret), jobs->totals.refusal);
     pthread_mutex_unlock(&jobs->lock);
     if (ret == 0)
-        ret = store_put(jobs->store, job->id, STORE_DECODED, bytes, len);
+        ret = disk_said(jobs, store_put(jobs->store, job->id, STORE_DECODED, bytes, len));
     if (ret < 0)
         return ret;
-    ret = store_spool_sync(s->fd);
+    ret = disk_said(jobs, store_spool_sync(s->fd));
     if (ret < 0) { /* the next sync would say that all is well, and what was written may be gone */
         s->broken = ret;
         s->broken_at = UINT64_MAX;
@@ -195,7 +195,8 @@ static int examine(struct jobs *jobs, struct spool *s)
     if (s->fault) /* which `why` tells of */
         return s->fault;
     if (s->broken && s->why.text[0] == '\0') /* of an earlier write than the last */
-        errmsg_set(&s->why, s->broken, "a write failed: %s", strerror(-s->broken));
+        errmsg_set(&s->why, s->broken, "a write to %s failed: %s", jobs->opt.store_dir,
+                   strerror(-s->broken));
     if (s->broken)
         return s->broken;
     s->why.text[0] = '\0';
@@ -233,7 +234,9 @@ int refuse(struct jobs *jobs, struct spool *s, int code)
 {
     struct job *job = s->job;
 
-    if (s->why.text[0] == '\0')
+    if (s->why.text[0] == '\0' && is_of_disk(code))
+        errmsg_set(&s->why, code, "the store %s: %s", jobs->opt.store_dir, strerror(-code));
+    else if (s->why.text[0] == '\0')
         errmsg_set(&s->why, code, "%s", strerror(-code));
     pthread_mutex_lock(&jobs->lock);
     bool temporary = job_name_is_temporary(job->name);
@@ -284,6 +287,7 @@ static uint64_t commit(struct jobs *jobs, struct job *job, const struct job_reco
     free(job->name_on_disk);
     job->name_on_disk = NULL;
     job->accepted = true;
+    jobs->totals.disk_refused_ms = 0;
     quota_end(jobs, job);
     job->stray_record = false;
     job->accepted_ns = r->accepted_ns;
@@ -335,7 +339,7 @@ static int accept_as(struct jobs *jobs, struct job *job, const char *name)
     pthread_mutex_unlock(&jobs->lock);
     if (ret < 0)
         goto out;
-    ret = store_record_put(jobs->store, &r);
+    ret = disk_said(jobs, store_record_put(jobs->store, &r));
     if (ret < 0) { /* nothing half registered */
         not_accepted(jobs, job);
         goto out;

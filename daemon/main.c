@@ -748,16 +748,17 @@ static const char *stop_that_came(struct service *sv)
     return NULL;
 }
 
-/* SIGTERM: nothing new comes in, what engines have begun may end in its time. Whatever happens to the service meanwhile, or another signal,
- * ends that. */
+/* Nothing new comes in, what engines have begun may end in its time. A signal, or a spawner that dies, ends that; a mount that is taken
+ * away does not, for proofs go to the store and the next start shows them. */
 static void drain(struct service *sv)
 {
     const int64_t until = now_ms() + (int64_t)sv->config.stop_wait_s * 1000;
-    struct pollfd fds[] = {{sv->signals, POLLIN, 0},
-                           {fs_ended_fd(atomic_load(&sv->fs)), POLLIN, 0},
-                           {sv->lost_fd, POLLIN, 0}};
+    struct pollfd fds[] = {{sv->signals, POLLIN, 0}, {sv->lost_fd, POLLIN, 0}};
     char text[64];
 
+    notify_send("STOPPING=1");
+    if (sv->config.stop_wait_s == 0)
+        return;
     jobs_refuse_new(sv->jobs);
     fs_refuse_writers(atomic_load(&sv->fs));
     snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%" PRIu64, (sv->config.stop_wait_s + STOP_MORE_S) * 1000000);
@@ -789,14 +790,13 @@ static enum exit_status run(struct service *sv)
             return EXIT_FAULT;
         if (fds[1].revents) {
             log_warn(log_str("msg", "the mount was taken away, stopping"));
+            drain(sv);
             return EXIT_STOPPED;
         }
         const char *name = stop_that_came(sv);
         if (name) {
             log_info(log_str("msg", "stopping"), log_str("signal", name));
-            notify_send("STOPPING=1");
-            if (sv->config.stop_wait_s)
-                drain(sv);
+            drain(sv);
             return EXIT_STOPPED;
         }
     }

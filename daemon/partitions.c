@@ -723,11 +723,17 @@ static void slot_take(struct jobs *jobs, struct run *run, struct job *home, uint
     slot->taken_as = home->id;
     home->in_engines[partition / 64] |= (uint64_t)1 << partition % 64;
     run->node = node;
+    run_refresh(jobs, run);
+}
+
+/* With lock: a partition is being computed. What it waited for before that, parameters and a place in the engine, is no part of the time
+ * that its jobs ran. */
+static void run_started(struct run *run)
+{
     for (struct job *m = run->members; m; m = m->next_member) {
         if (!m->started_ns)
             m->started_ns = now_ns();
     }
-    run_refresh(jobs, run);
 }
 
 /* Is the decoded form on disk what was accepted? */
@@ -892,6 +898,8 @@ void jobs_partition_stage(struct jobs *jobs, uint64_t id, uint32_t partition,
         run->slots[partition].taken_as == id) {
         run->slots[partition].state = states[stage];
         run->slots[partition].percent = (uint8_t)percent;
+        if (stage != PARTITION_LOADING)
+            run_started(run);
         run_refresh(jobs, run);
     }
     pthread_mutex_unlock(&jobs->lock);

@@ -33,13 +33,34 @@ void quota_defaults(struct jobs_options *opt, const struct store *store)
         opt->max_unsubmitted_user = opt->max_unsubmitted;
 }
 
-/* Remembers why, for the status of the service and for the error of the file. */
-static int refused(struct jobs *jobs, int code, const char *what, uint64_t limit, const char *unit)
+static int64_t monotonic_ms(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    jobs->totals.refused_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool is_of_disk(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT || code == -EROFS || code == -EIO;
+}
+
+int disk_said(struct jobs *jobs, int code)
+{
+    if (!is_of_disk(code))
+        return code;
+    pthread_mutex_lock(&jobs->lock);
+    jobs->totals.disk_refused_ms = monotonic_ms();
+    jobs->totals.disk_error = code;
+    pthread_mutex_unlock(&jobs->lock);
+    return code;
+}
+
+/* Remembers why, for the status of the service and for the error of the file. */
+static int refused(struct jobs *jobs, int code, const char *what, uint64_t limit, const char *unit)
+{
+    jobs->totals.refused_ms = monotonic_ms();
     snprintf(jobs->totals.refusal, sizeof(jobs->totals.refusal), "%s: at most %" PRIu64 " %s", what, limit,
              unit);
     return code;
@@ -109,7 +130,8 @@ int job_account(struct jobs *jobs, struct job *job, uint64_t disk_bytes)
     bool grows = disk_bytes > job->disk_bytes;
 
     if (limit && grows && (others > limit || disk_bytes > limit - others))
-        return refused(jobs, -ENOSPC, "the store", limit, "bytes");
+        return refused(jobs, -ENOSPC, "the store (max_store; rm of ended jobs makes room)", limit,
+                       "bytes");
     if (grows && job->counted) {
         int ret = quota_grow(jobs, job, disk_bytes - job->disk_bytes);
         if (ret < 0)

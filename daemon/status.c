@@ -65,10 +65,15 @@ static void put_in_flight(FILE *out, const struct engine_status *e, size_t i)
     fprintf(out, ", %.0f s\n", (double)e->in_flight[i].ms / 1e3);
 }
 
-static void put_memory(FILE *out, const struct node_memory *m)
+static void put_memory(FILE *out, const struct engine_status *e)
 {
+    const struct node_memory *m = &e->status.node.memory;
+
     if (!m->mapped) {
-        fputs("\n            has no memory for proofs at present", out);
+        fputs(e->status.params[0]
+                  ? "\n            has no memory for proofs at present"
+                  : "\n            no parameters are loaded, and no memory is taken for proofs",
+              out);
         return;
     }
     fprintf(out, "\n            %" PRIu32 " of %" PRIu32 " permits in use, memory ", m->slots.witnesses,
@@ -105,7 +110,7 @@ static void put_engine(FILE *out, const struct engine_status *e)
     if (e->status.params[0])
         fprintf(out, "\n            holds parameters: %s", e->status.params);
     if (e->state == ENGINE_READY)
-        put_memory(out, &e->status.node.memory);
+        put_memory(out, e);
     fputc('\n', out);
     for (size_t i = 0; i < e->in_flight_len; i++)
         put_in_flight(out, e, i);
@@ -180,6 +185,23 @@ static void put_files(FILE *out, const struct jobs_totals *t)
     fprintf(out, " ago: %s", t->refusal);
 }
 
+/* Of a disk that refuses what users write; until it has taken something. */
+static void put_disk(FILE *out, const struct jobs_totals *t)
+{
+    bool full = t->disk_error == -ENOSPC || t->disk_error == -EDQUOT;
+
+    if (!t->disk_refused_ms)
+        return;
+    fprintf(out, "\n            %s ",
+            full ? "ITS DISK IS FULL: it refused a write"
+                 : "CANNOT BE WRITTEN: its disk refused a write");
+    put_duration(out, now_ms() - t->disk_refused_ms);
+    fprintf(out, " ago: %s", strerror(-t->disk_error));
+    if (full)
+        fputs("; remove ended jobs, or keep fewer (keep_finished, keep_finished_bytes, max_store)",
+              out);
+}
+
 static void put_places(FILE *out, const struct jobs_totals *t)
 {
     bool full = t->places && t->places_taken >= t->places;
@@ -217,6 +239,7 @@ static void put_totals(FILE *out, const struct status_source *src)
               out);
     fprintf(out, "store       %s, ", src->config->store);
     put_bytes(out, totals.store_bytes);
+    put_disk(out, &totals);
     if (totals.set_aside > 0)
         fprintf(out, "\n            %" PRIu32 " entries cannot be read as jobs: *.damaged, set aside",
                 totals.set_aside);

@@ -89,8 +89,9 @@ int spool_file(struct jobs *jobs, struct spool *s)
 {
     if (s->fd >= 0)
         return 0;
-    int ret = s->job->has_file ? store_spool_open(jobs->store, s->job->id, &s->fd)
-                               : store_spool_create(jobs->store, s->job->id, &s->fd);
+    int ret = s->job->has_file
+                  ? store_spool_open(jobs->store, s->job->id, &s->fd)
+                  : disk_said(jobs, store_spool_create(jobs->store, s->job->id, &s->fd));
     s->job->has_file = s->fd >= 0 || s->job->has_file;
     return ret;
 }
@@ -352,6 +353,7 @@ static int feed(struct jobs *jobs, struct spool *s, const void *buf, size_t len)
         return 0;
     reader_end(jobs, s); /* no byte behind these can help */
     s->fault = ret;
+    s->fault_at = s->fed - len;
     return spool_is_temporary(jobs, s) ? 0 : refuse(jobs, s, ret);
 }
 
@@ -395,16 +397,27 @@ static int write_failed(struct jobs *jobs, struct spool *s, uint64_t old_bytes, 
     s->broken = code;
     s->broken_at = offset;
     if (s->why.text[0] == '\0')
-        errmsg_set(&s->why, code, "a write failed: %s", strerror(-code));
+        errmsg_set(&s->why, code, "a write to %s failed: %s", jobs->opt.store_dir, strerror(-code));
     change_size(jobs, s, old_bytes);
     spool_reset_reader(jobs, s, false);
     return code;
 }
 
+/* The kernel cuts a long write, and when a later piece is refused the program hears of a short one: then it goes on with that very piece. */
+static bool says_the_same(const struct spool *s, const void *buf, size_t len, uint64_t offset)
+{
+    uint8_t *there = offset >= s->fault_at && offset + len <= s->bytes ? malloc(len) : NULL;
+    bool same = there && pread_full(s->fd, there, len, offset) == 0 && memcmp(there, buf, len) == 0;
+
+    free(there);
+    return same;
+}
+
 static int write_locked(struct jobs *jobs, struct spool *s, const void *buf, size_t len,
                         uint64_t offset)
 {
-    if (s->fault && offset >= s->fed && !spool_is_temporary(jobs, s))
+    if (s->fault && !spool_is_temporary(jobs, s) &&
+        (offset >= s->fed || says_the_same(s, buf, len, offset)))
         return s->fault;
     if (offset > C1_TEXT_MAX || len > C1_TEXT_MAX - offset)
         return refuse_length(jobs, s);
@@ -417,7 +430,7 @@ static int write_locked(struct jobs *jobs, struct spool *s, const void *buf, siz
     if (offset + len > s->bytes)
         ret = change_size(jobs, s, offset + len);
     if (ret == 0)
-        ret = store_spool_write(s->fd, buf, len, offset);
+        ret = disk_said(jobs, store_spool_write(s->fd, buf, len, offset));
     if (ret < 0)
         return write_failed(jobs, s, old_bytes, offset, ret);
     if (s->broken && offset == s->broken_at)
@@ -451,7 +464,7 @@ static int truncate_locked(struct jobs *jobs, struct spool *s, uint64_t bytes)
     if (ret < 0)
         return ret;
     spool_reset_reader(jobs, s, false);
-    ret = store_spool_truncate(s->fd, bytes);
+    ret = disk_said(jobs, store_spool_truncate(s->fd, bytes));
     if (ret < 0)
         return write_failed(jobs, s, old_bytes, 0, ret);
     if (bytes == 0)

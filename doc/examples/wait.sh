@@ -1,8 +1,8 @@
 #!/bin/bash
 # Waits for the end of a job: wait.sh /proof/jobs/NAME
 #
-# Prints the path of the proof and exits 0; prints why there is none and exits 1; exits 2 where there is no such job, or none is named. Goes on waiting
-# through a restart of the service. Needs inotifywait.
+# Prints the path of the proof and exits 0; prints why there is none and exits 1; exits 2 where there is no such job, or none is named; a job that is
+# renamed meanwhile goes on under another name. Goes on waiting through a restart of the service. Needs inotifywait.
 set -u
 [ $# -eq 1 ] || { echo "usage: wait.sh /proof/jobs/NAME" >&2; exit 2; }
 job=$1
@@ -23,7 +23,7 @@ look() {
         cat "$job.error" >&2
         exit 1
     elif service_is_there && [ ! -e "$job" ] && service_is_there; then
-        echo "$job: no such job" >&2
+        echo "$job: no such job: never there, or removed or renamed meanwhile" >&2
         exit 2
     fi
 }

@@ -101,6 +101,36 @@ same "who waits for it is told" "$(cat "$work/waited")" "two: cancelled"
 exits 2 "cancel again: there is no such job" cancel two
 complains "and says so" "two: no such job"
 
+# ---- renamed: the job goes on, and so does who waits for it, whoever has its old name
+wait_renamed() { # WAITER FROM TO: once it waits
+    opened "$1" "$jobs/$2.status"
+    mv "$jobs/$2" "$jobs/$3"
+}
+exits 0 "submit" submit --name before "$b"
+wait_for 20 in_state before proving
+"$proofctl" wait --mount "$mnt" before >"$work/waited" 2>"$work/grumbled" &
+waiter=$!
+wait_renamed $waiter before after
+expect "who waits is told of the new name" wait_for 20 grep -q "^proofctl: before: renamed to after; waiting" "$work/grumbled"
+exits 0 "the old name is free" submit --name before "$a"
+"$proofctl" submit --wait --mount "$mnt" --name over "$a" >"$work/waited2" 2>"$work/grumbled2" &
+submitter=$!
+wait_renamed $submitter over beyond
+expect "who submitted too" wait_for 20 grep -q "^proofctl: over: renamed to beyond; waiting" "$work/grumbled2"
+expect "they wait on" kill -0 $waiter $submitter
+delays 0 0
+wait $waiter
+same "who waited: exit status" $? 0
+same "and the answer" "$(cat "$work/waited")" "after: $(cat "$jobs/after.status")"
+wait $submitter
+same "who submitted: exit status" $? 0
+same "and the answer" "$(cat "$work/waited2")" "beyond: $(cat "$jobs/beyond.status")"
+exits 0 "over an ended job" submit --wait --name after "$a"
+says "it is waited for as well" "after: $(cat "$jobs/after.status")"
+exits 0 "the job of the old name" wait before
+rm "$jobs/before" "$jobs/after" "$jobs/beyond"
+delays 0 60000
+
 # ---- done
 "$proofctl" submit --wait --mount "$mnt" --name again "$a" >"$work/waited" 2>&1 &
 waiter=$!

@@ -51,6 +51,22 @@ done
 like "there was enough in the end" "${enough:-never}" "^[0-9]+$"
 make_room
 
+# ---- whoever asks is told whose disk it is, and what helps
+delays 0 60000
+fill 0
+refuse "cp" cp "$b" "$jobs/told"
+like "the error of the file names the store" "$(cat "$jobs/told.error")" "^a write to $store failed: No space left on device"
+rm "$jobs/told.error"
+refuse "submit" "$proofctl" submit --mount "$mnt" --name told "$b"
+like "says the same" "$(cat "$work/out")" "told: a write to $store failed: No space left on device"
+like "so does status" "$(cat "$mnt/status")" "ITS DISK IS FULL: it refused a write [0-9]+ s ago: No space left on device; remove ended jobs"
+rm -f "$jobs/told.error"
+make_room
+expect "cp with room" cp "$b" "$jobs/told"
+refuse "status no more" grep -q "DISK IS FULL" "$mnt/status"
+rm "$jobs/told"
+delays 0 0
+
 # ---- under a temporary name
 fill 0
 refuse "a temporary file" cp "$b" "$jobs/.t"

@@ -45,6 +45,11 @@ for c in $commands; do
         "$(awk -v c="$c" '/^\.Sh DESCRIPTION/ {exit} $1 == ".Ic" {on = $2 == c} on' doc/man/proofctl.1 |
             sed -nE 's/^\.(Op )?Fl ([^ ]+).*/-\2/p' | sort -u)"
 done
+packages() { sed -nE "s/^$1=\"(.*)\"\$/\1/p" tests/lib/packages.sh; }
+for list in "$(packages build)" "g++ $(packages grpc)"; do
+    check "doc/dependencies.md names the packages that are built with" "$list" \
+        "$(sed -nE 's/^    sudo apt-get install (.*)/\1/p' doc/dependencies.md | grep -xF -- "$list")"
+done
 if command -v groff >/dev/null; then
     for m in doc/man/*.[1-8]; do
         check "$m formats without a warning" "" "$(groff -mdoc -Tutf8 -ww -z "$m" 2>&1)"

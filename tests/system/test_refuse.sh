@@ -83,6 +83,16 @@ refuse "the error is gone" test -e "$jobs/bad.error"
 expect "and the job is done" ends bad done
 expect "rm" rm "$jobs/bad"
 
+# ---- one that is longer than the kernel's longest write, and wrong at its end: refused once
+refusals() { awk '$1 == "proofd_jobs_refused_total" { print $2 }' "$mnt/metrics"; }
+{ head -c -1 "$a"; head -c 200000 /dev/zero | tr '\0' ' '; echo '}x'; } >"$work/f"
+before=$(refusals)
+refuse "submit" "$proofctl" submit --mount "$mnt" --name long "$work/f"
+like "says why" "$(cat "$work/out")" "long: refused: .*'x'"
+same "one refusal" "$(refusals)" $((before + 1))
+same "one line in the log" "$(grep -c 'name=long state=refused' "$log")" 1
+rm "$jobs/long.error"
+
 # ---- renames are judged as well
 cp "$bad" "$jobs/.bad.tmp"
 refuse "a rename of rubbish to a final name" mv "$jobs/.bad.tmp" "$jobs/final"

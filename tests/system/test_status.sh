@@ -8,6 +8,10 @@ cat "$mnt/events" >"$work/events" &
 opened $! "$mnt/events"
 says() { grep -qE -- "$2" "$1"; } # FILE PATTERN
 
+# ---- a fresh service lacks nothing
+expect "what it has not loaded yet is no lack" wait_for 20 says "$mnt/status" '^ +no parameters are loaded, and no memory is taken for proofs$'
+refuse "of memory" says "$mnt/status" 'has no memory'
+
 # ---- a name cannot forge a line or reach a terminal
 delays 60000 0
 cp "$a" "$jobs/"$'a\nengine      node 7: \e[2Jready'
@@ -63,6 +67,18 @@ expect "metrics too" says "$mnt/metrics" '^proofd_store_set_aside 2$'
 expect "and what was made again" says "$mnt/metrics" '^proofd_store_repaired_total 2$'
 cp "$a" "$jobs/next"
 expect "the service goes on" ends next done
+
+# ---- a job's own file, cut short: no read of it is taken for the whole
+truncate -s 5000 "$store/$id/c1"
+refuse "cp of it" cp "$jobs/good" "$work/copy"
+like "says so" "$(cat "$work/out")" "Input/output error"
+refuse "cat of it" cat "$jobs/good"
+same "the log says so once" "$(grep -cE '^<3>job=[0-9]+ name=good msg="its C1 file was damaged on disk: the end is missing' "$log")" 1
+expect "its proof is there" is_valid "$b" "$jobs/good.proof"
+cp "$b" "$jobs/good"
+expect "another one in its place" ends good done
+expect "is as it was written" cmp "$b" "$jobs/good"
+id=$(basename "$(dirname "$(grep -l "good" "$store"/*/job)")")
 
 # ---- while it runs
 printf x | dd of="$store/$id/proof" bs=1 seek=40 conv=notrunc status=none

@@ -81,6 +81,42 @@ expect "long is done in the end" ends long done
 expect "long is valid" is_valid "$c" "$jobs/long.proof"
 expect "a stop with nothing to do" stop
 
+# ---- umount is a stop too: what has been begun may end, and the next start shows it
+learn 2KiB-synthetic
+d=$(c1 2KiB-synthetic)
+take_away() { if [ "$(id -u)" -eq 0 ]; then umount "$mnt"; else fusermount3 -u "$mnt"; fi; }
+says_taken_away() { [ "$(grep -c "the mount was taken away, stopping" "$log")" -eq "$1" ]; }
+went_back() { grep -c "goes back to the queue" "$log"; }
+delays 0 600000
+start --stop-wait 600
+cp "$d" "$jobs/unmounted"
+expect "unmounted is begun" wait_for 20 in_state unmounted proving
+before=$(went_back)
+expect "the mount is taken away" wait_for 20 take_away # busy while somebody looks at it
+expect "the log says so" wait_for 20 says_taken_away 1
+sleep 0.3
+expect "what has been begun is waited for" waits_for_end
+delays 0 0
+wait "$front"
+same "a clean end" $? 0
+same "nothing went back" "$(went_back)" "$before"
+same "nothing was written below the mount" "$(ls -A "$mnt")" ""
+delays 0 600000
+start --stop-wait 1h
+expect "unmounted is done, and not made again" in_state unmounted done
+expect "it is valid" is_valid "$d" "$jobs/unmounted.proof"
+rm "$jobs/unmounted"
+cp "$d" "$jobs/unmounted"
+expect "again it is begun" wait_for 20 in_state unmounted proving
+expect "the mount is taken away" wait_for 20 take_away
+expect "the log says so" wait_for 20 says_taken_away 2
+expect "a signal ends that" stop
+delays 0 0
+start
+expect "unmounted is done in the end" ends unmounted done
+rm "$jobs/unmounted"
+expect "stop" stop
+
 # ---- what an engine has not begun goes back at once: of a hundred partitions a few are proved
 real_engine
 printf 'synthesis_ms = 5\nstart_ms = 300\nfinish_ms = 300\n' >"$work/sim"

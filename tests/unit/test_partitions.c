@@ -203,6 +203,8 @@ START_TEST(jobs__state_follows_the_partitions)
     submit("a", 1);
     first = take();
     ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+    jobs_partition_stage(js->jobs, first.job, first.partition, PARTITION_LOADING, 50);
+    ck_assert_int_eq(js_find(js, "a").started_ns, 0); /* it waits for parameters */
     jobs_partition_stage(js->jobs, first.job, first.partition, PARTITION_SYNTHESIZING, 0);
     ck_assert_int_eq(js_state(js, "a"), JOB_SYNTHESIZING);
     ck_assert_int_gt(js_find(js, "a").started_ns, 0);

@@ -250,6 +250,33 @@ START_TEST(upload_write__refuses_as_soon_as_the_bytes_cannot_become_a_c1)
 }
 END_TEST
 
+/* As a program does after a write that the kernel has cut, and whose second piece was refused. */
+START_TEST(upload_write__a_refused_piece_that_is_written_again_is_refused_once)
+{
+    struct upload *u = js_open(js, "a");
+    struct jobs_totals totals;
+    uint8_t piece[1000];
+    size_t at = len - sizeof(piece);
+
+    memcpy(piece, bytes + at, sizeof(piece));
+    piece[sizeof(piece) - 1] = 'x';
+    js_write(u, bytes, at, 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq((int)upload_write(u, piece, sizeof(piece), at), -EBADMSG);
+        ck_assert_int_eq((int)upload_write(u, piece + 500, sizeof(piece) - 500, at + 500),
+                         -EBADMSG);
+        ck_assert_int_eq(js_state(js, "a"), JOB_REJECTED);
+    }
+    ck_assert_int_eq(upload_judge(u), -EBADMSG);
+    jobs_totals(js->jobs, &totals);
+    ck_assert_uint_eq(totals.refused_ever, 1);
+    js_write(u, bytes + at, sizeof(piece), at); /* another one is looked at */
+    ck_assert_int_eq(upload_judge(u), 0);
+    upload_close(u, false);
+    ck_assert_int_eq(js_state(js, "a"), JOB_QUEUED);
+}
+END_TEST
+
 START_TEST(upload__a_refused_file_may_be_put_right)
 {
     struct upload *u = js_open(js, "a");
@@ -1167,6 +1194,7 @@ int main(void)
     tcase_add_test(tc, upload__a_killed_writer_leaves_nothing);
     tcase_add_test(tc, upload_judge__a_part_is_refused_and_says_why);
     tcase_add_test(tc, upload_write__refuses_as_soon_as_the_bytes_cannot_become_a_c1);
+    tcase_add_test(tc, upload_write__a_refused_piece_that_is_written_again_is_refused_once);
     tcase_add_test(tc, upload__a_refused_file_may_be_put_right);
     tcase_add_test(tc, jobs_create_file__does_not_wait_for_the_release_of_a_refused_file);
     tcase_add_test(tc, upload__refused_names_age_and_are_bounded);
