@@ -316,11 +316,11 @@ void behind_free_all(struct jobs *jobs);
 /* ---- quota.c: with lock ---- */
 /* Counts bytes on disk; -ENOSPC, -EDQUOT when there may not be so many. Less is always granted. */
 int job_account(struct jobs *jobs, struct job *job, uint64_t disk_bytes);
-/* May this user have one more file that is no job? 0, -EDQUOT, -ENOSPC. */
 /* Without lock: what the store answered of a write, which `status` tells of where it is a refusal. Returns `code`. */
 int disk_said(struct jobs *jobs, int code);
 /* Is it what a disk says that is full, read-only or broken? */
 bool is_of_disk(int code);
+/* May this user have one more file that is no job? 0, -EDQUOT, -ENOSPC. */
 int quota_may_begin(struct jobs *jobs, uid_t user);
 /* The file is none, in any case; it has become one, or is one no more, or changes hands. */
 void quota_begin(struct jobs *jobs, struct job *job);

@@ -693,7 +693,6 @@ struct store_health store_health(const struct store *store)
 
 /* ---- the C1 file as it arrives ---- */
 
-/* With a directory that was made just now; a failure leaves none. */
 /* Told once, when the disk becomes so: whoever writes is told each time. */
 static void notice_read_only(struct store *store, int ret)
 {
@@ -708,6 +707,7 @@ static void notice_read_only(struct store *store, int ret)
         log_info(log_str("msg", "the store's disk can be written again"));
 }
 
+/* With a directory that was made just now; a failure leaves none. */
 int store_spool_create(struct store *store, uint64_t id, int *fd)
 {
     char name[NAME_BYTES];
