@@ -116,9 +116,17 @@ int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out,
 
 /* Writes into `out` the path of the file of `size` with `suffix` (".params", ".vk", ".insecure") in the first directory
  * that has it: `dir` if given, else $FIL_PROOFS_PARAMETER_CACHE, else /var/tmp/filecoin-proof-parameters, and then the
- * development directory ($XDG_DATA_HOME or ~/.local/share)/proofd/params-insecure. -ENOENT names them all. */
+ * development directory ($XDG_DATA_HOME or ~/.local/share)/proofd/params-insecure. -ENOENT names them all, and of each
+ * what hides a file there: no such directory, or no right to look into it. */
 int srs_find(const struct sector_size *size, const char *dir, const char *suffix, char out[4096],
              struct errmsg *err);
+
+/* These directories, "A nor in B (no such directory)". */
+void srs_list_dirs(const char *dir, struct errmsg *out);
+
+/* Adds to what srs_find said of a size that has no file what to do about it: a command, with a directory that `dir` makes srs_find look
+ * into. Nothing where it can look into none. */
+void srs_say_what_to_do(const struct sector_size *size, const char *dir, struct errmsg *err);
 
 /* Is the marker of development parameters beside this file? */
 bool srs_is_marked(const char *path);

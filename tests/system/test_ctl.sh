@@ -174,10 +174,28 @@ run 2 "submit without a service" "$ctl" submit --mount "$tmp/absent" "$sealed/c1
 
 # ---- prove: no parameters, then with them ----
 run 2 "prove without parameters" "$ctl" prove --params "$tmp" "$sealed/c1.json" -o "$tmp/p.hex"
-has err "is not in $tmp"
+has err ".params is not found in $tmp; fetch"
+has err "lotus fetch-params 2KiB"
 has err "proofctl setup --params $tmp 2KiB"
 run 2 "verify without a key" "$ctl" verify --params "$tmp" "$sealed/c1.json" "$tmp/proof.hex"
+has err ".vk is not found in $tmp; fetch"
 has err "proofctl setup --params $tmp 2KiB"
+mkdir -m 700 "$tmp/closed"
+chmod 755 "$tmp" # of mktemp's
+as_user() { if [ "$(id -u)" -eq 0 ]; then setpriv --reuid 1001 --regid 1001 --clear-groups "$@"; else "$@"; fi; }
+[ "$(id -u)" -eq 0 ] || chmod 0 "$tmp/closed"
+for c in prove verify; do
+    proof=
+    [ $c = prove ] || proof=$tmp/proof.hex
+    run 2 "$c in a directory that is closed" as_user "$ctl" $c --params "$tmp/closed" "$sealed/c1.json" $proof
+    has err "is not found in $tmp/closed (Permission denied)"
+    run 1 "no advice" grep -qF "proofctl setup" "$tmp/err"
+    "$ctl" $c --params /etc/passwd "$sealed/c1.json" $proof 2>"$tmp/complaint"
+    run 0 "$c in no directory" grep -q 'in /etc/passwd (no directory)$' "$tmp/complaint"
+    run 2 "$c in a directory that is not there" "$ctl" $c --params "$tmp/absent" "$sealed/c1.json" $proof
+    has err "is not found in $tmp/absent (no such directory)"
+done
+chmod 700 "$tmp/closed"
 run 2 "prove what is not there" "$ctl" prove "$tmp/absent" -o "$tmp/p.hex"
 has err "$tmp/absent: cannot open: No such file"
 run 2 "prove into no directory" "$ctl" prove --params "$params" "$sealed/c1.json" -o "$tmp/absent/p.bin"
