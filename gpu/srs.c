@@ -535,7 +535,8 @@ int srs_load(const struct srs_source *source, const struct sector_size *size,
         goto out;
     }
     choose_memory(&o);
-    if ((ret = identify(&o, err)) < 0 || (ret = load_and_trust(&o, srs, err)) < 0)
+    if ((ret = srs_check_layout(o.fd, source->path, &source->counts, err)) < 0 ||
+        (ret = identify(&o, err)) < 0 || (ret = load_and_trust(&o, srs, err)) < 0)
         goto out;
     srs->size = size;
     snprintf(srs->path, sizeof(srs->path), "%s", source->path);
@@ -569,17 +570,44 @@ int srs_remember(const struct sector_size *size, const char *path,
     return ret;
 }
 
+/* What to do about a damaged file. Returns -EBADMSG. */
+static int say_remedy(const struct sector_size *size, const char *path, struct errmsg *err)
+{
+    const int dir_len = (int)(strrchr(path, '/') - path);
+    struct errmsg what;
+
+    if (!err)
+        return -EBADMSG;
+    what = *err;
+    if (srs_is_marked(path))
+        return errmsg_set(err, -EBADMSG, "%s; remove it and run proofctl setup --params %.*s %s",
+                          what.text, dir_len, path, size->name);
+    return errmsg_set(err, -EBADMSG, "%s; fetch it again", what.text);
+}
+
+/* Who writes it now may do so rightly. */
+static bool has_changed(const char *path, const struct stat *before)
+{
+    struct stat now;
+
+    return stat(path, &now) < 0 || now.st_size != before->st_size ||
+           !same_time(&now.st_mtim, &before->st_mtim);
+}
+
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err)
 {
     char path[PATH_BYTES];
     struct srs_source source = {.path = path, .digest = sector_params_digest(size)};
+    struct stat before = {.st_size = -1};
 
     int ret = srs_find(size, opt->dir, PARAMS, path, err);
     if (ret < 0)
         return ret;
     srs_counts(size, &source.counts);
-    return srs_load(&source, size, opt, out, err);
+    (void)stat(path, &before);
+    ret = srs_load(&source, size, opt, out, err);
+    return ret == -EBADMSG && !has_changed(path, &before) ? say_remedy(size, path, err) : ret;
 }
 
 /* Whether a load would take transformed points. */
@@ -608,8 +636,6 @@ static int look_at(struct opening *o, struct srs_look *out, struct errmsg *err)
 {
     if (fstat(o->fd, &out->st) < 0)
         return errmsg_set(err, -errno, "%s: %s", out->path, strerror(errno));
-    if (!S_ISREG(out->st.st_mode))
-        return errmsg_set(err, -EBADMSG, "%s: is not a regular file", out->path);
     int ret = srs_check_layout(o->fd, out->path, &o->source->counts, err);
     if (ret == 0)
         ret = identify(o, err);
@@ -643,7 +669,7 @@ int srs_look(const struct sector_size *size, const char *dir, const char *memory
     }
     ret = look_at(&o, out, err);
     close(o.fd);
-    return ret;
+    return ret == -EBADMSG ? say_remedy(size, out->path, err) : ret;
 }
 
 void srs_drop_points(struct srs *srs)

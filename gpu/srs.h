@@ -56,7 +56,7 @@ struct srs_options {
 
 /* Opens the parameters of `size`, checks and loads them. Returns 0 with *out set (end it with
  * srs_close), -ENOENT (err names every directory that was searched), -EBADMSG (err: what, section,
- * index; the chunk that is not as noted, where that is why all was checked anew; also a file that changed or ended
+ * index, and what to do about it; the chunk that is not as noted, where that is why all was checked anew; also a file that changed or ended
  * while it was read), -ENOMEM, -EIO. */
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err);
@@ -104,7 +104,7 @@ struct srs_look {
 };
 
 /* Looks at the head of the file, and of transformed points beside it, at its counts, its length, the marker, and the memory (as in srs_options). Returns 0 with *out
- * filled, -ENOENT, -EBADMSG (it cannot be loaded: err says why), or what open and read say; with path and st where there is
+ * filled, -ENOENT, -EBADMSG (it cannot be loaded: err says why, and what to do), or what open and read say; with path and st where there is
  * a file. */
 int srs_look(const struct sector_size *size, const char *dir, const char *memory, struct srs_look *out,
              struct errmsg *err);

@@ -196,6 +196,17 @@ for c in prove verify; do
     has err "is not found in $tmp/absent (no such directory)"
 done
 chmod 700 "$tmp/closed"
+mkdir "$tmp/cut"
+head -c 1000 "$key" >"$tmp/cut/$(basename "$key" .vk).params"
+run 2 "prove with cut parameters" "$ctl" prove --params "$tmp/cut" "$sealed/c1.json"
+has err ".params: ends inside the count of h: has 1000 bytes, the circuit wants 1114707768; fetch it again"
+touch "$tmp/cut/$(basename "$key" .vk).insecure"
+run 2 "which were development parameters" "$ctl" prove --params "$tmp/cut" "$sealed/c1.json"
+has err "1114707768; remove it and run proofctl setup --params $tmp/cut 2KiB"
+rm "$tmp/cut/"*.params
+mkdir "$tmp/cut/$(basename "$key" .vk).params"
+run 2 "prove with a directory" "$ctl" prove --params "$tmp/cut" "$sealed/c1.json"
+has err ".params: is not a regular file; remove it"
 run 2 "prove what is not there" "$ctl" prove "$tmp/absent" -o "$tmp/p.hex"
 has err "$tmp/absent: cannot open: No such file"
 run 2 "prove into no directory" "$ctl" prove --params "$params" "$sealed/c1.json" -o "$tmp/absent/p.bin"
