@@ -27,8 +27,8 @@ static const struct ctl_command commands[] = {
     {"transform", "SIZE", "make proofs a little quicker, for disk: transformed parameters",
      "SIZE is 2KiB, 8MiB, 512MiB, 32GiB or 64GiB. Works out once and for all what a proof would do "
      "with every witness, and\n"
-     "writes NAME.transformed beside NAME.params: at 32 GiB 25 GB of disk and five minutes of a GPU "
-     "for proofs that are\n"
+     "writes NAME.transformed beside NAME.params: at 32 GiB 25 GB of disk and six to eight minutes "
+     "of a GPU for proofs that are\n"
      "4 % quicker, and the same to the byte. Loads take it from then on, but only of the user who "
      "has made it, on this\n"
      "machine: run it as the user of the service. Removing the file undoes it. More in "
