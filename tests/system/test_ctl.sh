@@ -64,6 +64,8 @@ for c in setup transform prove verify inspect submit wait status cancel; do
     done
 done
 run 2 "help about what is no command" "$ctl" help frobnicate
+run 0 "help of transform" "$ctl" transform --help
+has out "six to eight minutes of a GPU"
 run 0 "help of setup" "$ctl" setup --help
 has out "where they go [proofd/params-insecure in"
 run 1 "and of nowhere else" grep -qF FIL_PROOFS_PARAMETER_CACHE "$tmp/out"
@@ -117,7 +119,7 @@ run 1 "invalid as json" "$ctl" verify --json --params "$keys" "$other" "$tmp/pro
 has out '"valid":false'
 head -c 191 "$tmp/proof.raw" >"$tmp/short"
 run 1 "short proof" "$ctl" verify --params "$keys" "$sealed/c1.json" "$tmp/short"
-has err "191 bytes"
+has err "$tmp/short: 191 bytes, a proof of this C1 has 192"
 tr 'a-f' 'b-fa' <"$tmp/proof.hex" >"$tmp/wrong"
 run 1 "proof of other digits" "$ctl" verify --params "$keys" "$sealed/c1.json" "$tmp/wrong"
 : >"$tmp/empty"
@@ -127,6 +129,21 @@ run 2 "no C1 file" "$ctl" verify --params "$keys" "$tmp/absent" "$tmp/proof.hex"
 run 2 "C1 that is none" "$ctl" verify --params "$keys" "$tmp/proof.hex" "$tmp/proof.hex"
 run 2 "no key" "$ctl" verify --params "$tmp" "$sealed/c1.json" "$tmp/proof.hex"
 has err "$tmp"
+
+# ---- - is standard input, and of -o standard output ----
+feed() { local in=$1; shift; "$@" <"$in"; }
+pipe() { local in=$1; shift; cat "$in" | "$@"; }
+for from in feed pipe; do
+    run 0 "verify a proof from $from" $from "$tmp/proof.hex" "$ctl" verify --params "$keys" "$sealed/c1.json" -
+    run 0 "verify a C1 from $from" $from "$sealed/c1.json" "$ctl" verify --params "$keys" - "$tmp/proof.hex"
+    run 2 "prove from $from: the parameters are what lacks" $from "$sealed/c1.json" "$ctl" prove --params "$tmp" - -o -
+    has err "no parameters for 2KiB"
+done
+run 2 "both" "$ctl" verify --params "$keys" - -
+has err "only one file can be standard input"
+run 0 "inspect a file on standard input" feed "$sealed/c1.json" "$ctl" inspect -
+run 2 "inspect a pipe" pipe "$sealed/c1.json" "$ctl" inspect -
+has err "/dev/stdin: not a file"
 
 # ---- inspect ----
 run 0 "inspect C1" "$ctl" inspect "$sealed/c1.json"
@@ -225,8 +242,9 @@ else
     run 0 "raw proof has 192 bytes" [ "$(stat -c %s "$tmp/p.bin")" -eq 192 ]
     run 0 "raw proof verifies" "$ctl" verify --params "$params" "$sealed/c1.json" "$tmp/p.bin"
     run 1 "not for another sector" "$ctl" verify --params "$params" "$other" "$tmp/p.bin"
-    run 0 "prove to standard output" "$ctl" prove --params "$params" "$other"
+    run 0 "prove to standard output" "$ctl" prove --params "$params" "$other" -o -
     cp "$tmp/out" "$tmp/p.hex"
+    run 1 "no file of that name" [ -e - ]
     run 0 "nothing but the proof" grep -qxE '[0-9a-f]{384}' "$tmp/p.hex"
     run 0 "it verifies" "$ctl" verify --params "$params" "$other" "$tmp/p.hex"
     if reference=$(tests/lib/find-reference.sh); then
