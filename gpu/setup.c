@@ -657,7 +657,7 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
 
 static int compare_key(const char *path, const uint8_t *key, size_t len, struct errmsg *err)
 {
-    struct stat st;
+    struct stat st = {.st_size = 0};
     uint8_t *there = malloc(len);
     int ret = there ? 0 : -ENOMEM, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 

@@ -406,7 +406,7 @@ static int load_noted(struct opening *o, const struct chunk_note *note, struct s
                       struct errmsg *err)
 {
     struct srs_reading how = reading_of(o);
-    struct srs points;
+    struct srs points = {.h = NULL};
     int ret = load_transformed(o, &points, &how.without_h_and_l, err);
 
     if (ret < 0)

@@ -86,8 +86,10 @@ static int header_check(const uint8_t *bytes, size_t len, const struct seal_proo
     if (len < HEADER_BYTES)
         return errmsg_set(err, -EBADMSG, "%zu bytes are no decoded C1", len);
     int ret = c1_proof_supported(load_le32(bytes), out, err);
-    if (ret < 0)
-        return errmsg_prefix(err, ret, "registered_proof");
+    if (ret < 0) {
+        errmsg_prefix(err, ret, "registered_proof");
+        return ret;
+    }
     size_t wanted = c1_bincode_bytes(*out);
     if (len != wanted)
         return errmsg_set(err, -EBADMSG, "found %zu bytes, wanted %zu for %s", len, wanted,
