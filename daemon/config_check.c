@@ -269,13 +269,13 @@ static void warn_of_memory(const struct config *cfg, const struct sector_size *s
 
 static void warn_of_none(const struct config *cfg, FILE *warnings)
 {
-    char searched[SRS_SEARCHED_BYTES];
+    struct errmsg searched;
 
-    srs_searched(cfg->params[0] ? cfg->params : NULL, searched);
+    srs_list_dirs(cfg->params[0] ? cfg->params : NULL, &searched);
     fprintf(warnings,
             "warning: no parameters that can be used in %s: every job will be refused until there "
             "are some\n",
-            searched);
+            searched.text);
 }
 
 static void warn_of_params(const struct config *cfg, FILE *warnings)

@@ -27,36 +27,41 @@ static const struct ctl_command commands[] = {
     {"transform", "SIZE", "make proofs a little quicker, for disk: transformed parameters",
      "SIZE is 2KiB, 8MiB, 512MiB, 32GiB or 64GiB. Works out once and for all what a proof would do "
      "with every witness, and\n"
-     "writes NAME.transformed beside NAME.params: at 32 GiB 25 GB of disk and five minutes of a GPU "
-     "for proofs that are\n"
-     "4 % quicker, and the same to the byte. Loads take it from then on, but only of the user who "
-     "has made it, on this\n"
-     "machine: run it as the user of the service. Removing the file undoes it. More in "
+     "writes NAME.transformed beside NAME.params: at 32 GiB 25 GB of disk and six to eight minutes "
+     "of a GPU for\n"
+     "proofs that are 4 % quicker, and the same to the byte. Loads take it from then on, but only "
+     "of "
+     "the user who has\n"
+     "made it, on this machine: run it as the user of the service. Removing the file undoes it. "
+     "More in "
      "proofctl(1).\n",
      "it is there", NULL, "it could not be made",
      CTL_PARAMS | CTL_GPU | CTL_CPU | CTL_STORE | CTL_THREADS | CTL_JSON, 1, 1, ctl_transform},
     {"prove", "C1", "prove a C1 file in this process, without the service",
-     "C1 is a C1 file in any form. The proof is verified before it is written. FILE appears whole "
-     "or not\n"
-     "at all, as raw bytes when its name ends in .bin, else as lower-case hex and a newline.\n",
+     "C1 is a C1 file in any form; - is standard input. The proof is verified before it is "
+     "written.\n"
+     "FILE appears whole or not at all, as raw bytes when its name ends in .bin, else as "
+     "lower-case hex and a newline.\n",
      "proved", "not proved: C1 is none or a wrong one",
      "a file or the parameters are missing, FILE cannot be written",
-     CTL_PARAMS | CTL_THREADS | CTL_OUTPUT | CTL_JSON, 1, 1, ctl_prove},
+     CTL_PARAMS | CTL_THREADS | CTL_OUTPUT | CTL_JSON | CTL_STDIN, 1, 1, ctl_prove},
     {"verify", "C1 PROOF", "check a proof against a C1 file",
-     "PROOF is hex or raw, whichever its content is. Prints `valid` or `invalid`. The verifying "
-     "key is\n"
-     "enough, the parameters themselves are not needed.\n",
-     "valid", "invalid", "a file or the key is missing, or C1 is none", CTL_PARAMS | CTL_JSON, 2, 2,
-     ctl_verify},
+     "PROOF is hex or raw, whichever its content is; one of both may be -, standard input. Prints\n"
+     "`valid` or `invalid`. The verifying key is enough, the parameters themselves are not "
+     "needed.\n",
+     "valid", "invalid", "a file or the key is missing, or C1 is none",
+     CTL_PARAMS | CTL_JSON | CTL_STDIN, 2, 2, ctl_verify},
     {"inspect", "FILE", "say what a file is, and whether it is right",
      "FILE is a C1 in any form, a parameter file, a verifying key or a proof; which of them is "
      "found out\n"
-     "by its content. All checks of a C1 are made, Merkle paths and labels included.\n",
-     "known and right", "broken or unknown", "cannot be read", CTL_THREADS | CTL_JSON, 1, 1,
-     ctl_inspect},
+     "by its content. All checks of a C1 are made, Merkle paths and labels included. - is standard "
+     "input, which has\n"
+     "to be a file as well.\n",
+     "known and right", "broken or unknown", "cannot be read", CTL_THREADS | CTL_JSON | CTL_STDIN,
+     1, 1, ctl_inspect},
     {"submit", "FILE", "hand a C1 file to the service",
      "Does what `cp FILE MOUNT/jobs/NAME` does, and says why when the file is refused. FILE may be "
-     "-.\n"
+     "-, standard input.\n"
      "NAME is that of FILE unless given; it waits while the queue is full.\n",
      "accepted; with --wait: proved", "refused; with --wait: failed or cancelled too",
      "FILE, the service, room or parameters are missing, or NAME is none",
@@ -108,7 +113,7 @@ static const struct {
      "that of a service without a home directory, as under systemd:\n"
      "it remembers there what it trusts [your ~/.cache/proofd]"},
     {"--mount", CTL_MOUNT, "DIR", "where the service is mounted [" DEFAULT_MOUNT "]"},
-    {"-o", CTL_OUTPUT, "FILE", "where the proof goes [standard output, as hex]"},
+    {"-o", CTL_OUTPUT, "FILE", "where the proof goes [-: standard output, as hex]"},
     {"--name", CTL_NAME, "NAME", "name of the job [that of FILE]"},
     {"--wait", CTL_WAIT, NULL, "wait until the job has ended"},
     {"--once", CTL_ONCE, NULL, "once, on a terminal too"},
@@ -183,7 +188,7 @@ static int set_option(struct ctl_args *args, enum ctl_option_bit bit, const char
         args->mount = value;
         return 0;
     case CTL_OUTPUT:
-        args->output = value;
+        args->output = strcmp(value, "-") == 0 ? NULL : value;
         return 0;
     case CTL_NAME:
         args->name = value;
@@ -225,6 +230,8 @@ static int set_option(struct ctl_args *args, enum ctl_option_bit bit, const char
         return set_number(&args->concurrency, "--concurrency", value, 1, MAX_COUNT);
     case CTL_THREADS:
         return set_number(&args->threads, "--threads", value, 1, MAX_THREADS);
+    case CTL_STDIN:
+        break;
     }
     return -EINVAL;
 }
@@ -298,6 +305,20 @@ static void choose_language(const struct ctl_command *c, char **argv)
             ctl_say_in_json();
 }
 
+static int take_stdin(struct command_line *cl)
+{
+    size_t taken = 0;
+
+    if (!(cl->command->options & CTL_STDIN))
+        return 0;
+    for (size_t i = 0; i < cl->args.operands_len; i++)
+        if (strcmp(cl->operands[i], "-") == 0) {
+            cl->operands[i] = CTL_STDIN_PATH;
+            taken++;
+        }
+    return taken <= 1 ? 0 : ctl_fail(-EINVAL, "only one file can be standard input");
+}
+
 static int run(struct command_line *cl, char **argv)
 {
     const struct ctl_command *c = cl->command;
@@ -312,6 +333,8 @@ static int run(struct command_line *cl, char **argv)
     if (cl->args.operands_len < c->operands_min || cl->args.operands_len > c->operands_max)
         return ctl_fail(CTL_CANNOT, "usage: proofctl %s [OPTION]...%s%s (see proofctl help %s)",
                         c->name, *c->usage ? " " : "", c->usage, c->name);
+    if (take_stdin(cl) < 0)
+        return CTL_CANNOT;
     return c->run(&cl->args);
 }
 

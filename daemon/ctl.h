@@ -21,12 +21,14 @@
 enum ctl_exit { CTL_OK = 0, CTL_NO = 1, CTL_CANNOT = 2 };
 
 #define CTL_C1_MAX 64 /* of --c1 */
+#define CTL_STDIN_PATH "/dev/stdin"
 
 /* What ECANCELED of an open for writing means. */
 #define CTL_STOPPING "the service is stopping: ask again when it is back"
 
 struct ctl_args {
-    const char *params, *mount, *output, *name; /* NULL: not given, but mount */
+    const char *params, *mount, *output,
+        *name; /* NULL: not given, but mount; output: standard output too */
     const char *svg, *store;
     const char *c1[CTL_C1_MAX];
     size_t c1_len;
@@ -55,7 +57,8 @@ enum ctl_option_bit {
     CTL_SVG = 1 << 14,
     CTL_GPU = 1 << 15,
     CTL_CPU = 1 << 16,
-    CTL_STORE = 1 << 17
+    CTL_STORE = 1 << 17,
+    CTL_STDIN = 1 << 18 /* no option: one of the operands may be -, and is CTL_STDIN_PATH then */
 };
 
 struct ctl_command {

@@ -701,7 +701,10 @@ static int write_svg(const struct bench *b)
 static int answer(struct bench *b)
 {
     struct totals t;
+    const int none = b->cannot ? CTL_CANNOT : CTL_NO;
 
+    if (b->submitted == 0) /* why, has been said */
+        return none;
     bench_history_read(&b->history);
     mark_courses(b);
     bench_history_sort(&b->history);
@@ -712,7 +715,7 @@ static int answer(struct bench *b)
         print_text(b, &t);
     if (b->args->svg && write_svg(b) < 0)
         return CTL_CANNOT;
-    return t.done == b->count ? CTL_OK : b->cannot ? CTL_CANNOT : CTL_NO;
+    return t.done == b->count ? CTL_OK : none;
 }
 
 /* ---- start and end ---- */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/ctl.h"
+#include "gpu/srs.h"
 
 #define PROGRESS_EVERY_MS 100
 #define LINE_AT_MOST_EVERY_MS 1000
@@ -68,15 +69,11 @@ int ctl_fail_with(int code, int error, const struct errmsg *err)
 int ctl_fail_params(const struct sector_size *size, const char *dir, int error,
                     const struct errmsg *err)
 {
-    bool named = dir && *dir;
+    struct errmsg what = *err;
 
-    if (error != -ENOENT)
-        return ctl_fail_with(CTL_CANNOT, error, err);
-    return ctl_fail(CTL_CANNOT,
-                    "%s; put the published files there, or make insecure development parameters: "
-                    "proofctl setup %s%s%s%s",
-                    err->text, named ? "--params " : "", named ? dir : "", named ? " " : "",
-                    size->name);
+    if (error == -ENOENT)
+        srs_say_what_to_do(size, dir, &what);
+    return ctl_fail_with(CTL_CANNOT, error, &what);
 }
 
 int ctl_fail_size(const char *name)

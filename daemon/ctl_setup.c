@@ -41,6 +41,15 @@ static void say_without(void *ctx, const struct errmsg *why)
     fprintf(stderr, "proofctl: not by the GPU but by the CPUs: %s\n", why->text);
 }
 
+static void say_damaged(void *ctx, const struct errmsg *how)
+{
+    (void)ctx;
+    ctl_progress_end();
+    fputs("proofctl: ", stderr);
+    ctl_put(stderr, how->text);
+    fputs(": made anew\n", stderr);
+}
+
 /* Work in memory comes first, minutes or hours: nothing is there to be removed then. */
 static void heed_signals(const struct sector_size *size, const char *dir)
 {
@@ -65,6 +74,7 @@ static int set_up(const struct ctl_args *args, const struct sector_size *size, c
                                 .workers = workers,
                                 .device = device,
                                 .without_device = say_without,
+                                .damaged = say_damaged,
                                 .progress = ctl_progress};
     heed_signals(size, dir);
     int ret = setup_run(size, &opt, &made, &err);

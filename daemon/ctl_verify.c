@@ -15,7 +15,7 @@ static int answer(const struct ctl_args *args, bool valid, bool insecure, const 
     if (!args->json) {
         puts(valid ? "valid" : "invalid");
         if (!valid && *reason)
-            fprintf(stderr, "proofctl: %s\n", reason);
+            ctl_fail(0, "%s", reason);
         if (insecure)
             fputs("proofctl: checked with insecure development parameters\n", stderr);
         return valid ? CTL_OK : CTL_NO;
@@ -43,7 +43,8 @@ static int check(const struct ctl_args *args, const struct c1 *c1, const uint8_t
     if (len == wanted) {
         ret = partition_verify_all(c1, &vk, bytes, len, &valid, &err);
     } else {
-        errmsg_write(&err, "%zu bytes, a proof of this C1 has %zu", len, wanted);
+        errmsg_write(&err, "%s: %zu bytes, a proof of this C1 has %zu", args->operands[1], len,
+                     wanted);
     }
     vk_fini(&vk);
     if (ret < 0)

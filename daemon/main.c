@@ -79,18 +79,6 @@ struct service {
 
 /* ---- what the parts ask of the service ---- */
 
-/* As proofctl prove says it, with the directory where this service looks. */
-static void say_what_to_do(const struct service *sv, const struct sector_size *size, struct errmsg *err)
-{
-    const char *dir = sv->config.params; /* empty: where proofctl setup puts them is looked at too */
-    struct errmsg what = *err;
-
-    errmsg_write(err,
-                 "%s; put the published files there, or make insecure development parameters: "
-                 "proofctl setup %s%s%s%s",
-                 what.text, *dir ? "--params " : "", dir, *dir ? " " : "", size->name);
-}
-
 /* What can never be proved is refused at the door: parameters that are not there, or that cannot be loaded; memory that no
  * engine has. */
 static int admit(void *ctx, const struct c1 *c1, struct errmsg *err)
@@ -105,7 +93,7 @@ static int admit(void *ctx, const struct c1 *c1, struct errmsg *err)
     if (ret != -ENOENT && ret != -EBADMSG) /* any other trouble may pass: the job waits */
         return sched_refuses(sv->sched, size, err) ? -EOPNOTSUPP : 0;
     if (ret == -ENOENT)
-        say_what_to_do(sv, size, err);
+        srs_say_what_to_do(size, *sv->config.params ? sv->config.params : NULL, err);
     else
         errmsg_prefix(err, ret, "there are no parameters to prove a sector of %s with", size->name);
     return -EOPNOTSUPP;
@@ -373,13 +361,13 @@ static void raise_descriptor_limit(void)
 /* A directory that is mistyped, or has yet to be mounted, is not seen otherwise. */
 static void log_no_params(const struct service *sv)
 {
-    char searched[SRS_SEARCHED_BYTES];
+    struct errmsg searched;
 
-    srs_searched(sv->config.params[0] ? sv->config.params : NULL, searched);
+    srs_list_dirs(sv->config.params[0] ? sv->config.params : NULL, &searched);
     LOG_AT(LOG_PARAMS, LOG_LEVEL_WARN,
            log_str("msg", "no parameters found: every job will be refused until there are some "
                           "(proofctl setup makes insecure ones for development)"),
-           log_str("looked_in", searched));
+           log_str("looked_in", searched.text));
 }
 
 static void log_params(const struct service *sv)

@@ -34,6 +34,7 @@ struct params_watch {
         struct srs_look look;
         struct errmsg err;
     } seen[SIZES], last[SIZES];
+    struct errmsg dirs; /* where the last look at all looked */
 };
 
 int params_watch_create(const char *dir, const char *memory, const char *made,
@@ -223,6 +224,13 @@ int params_watch_last(struct params_watch *w, const struct sector_size *size, st
     return ret;
 }
 
+void params_watch_dirs(struct params_watch *w, struct errmsg *out)
+{
+    pthread_mutex_lock(&w->lock);
+    *out = w->dirs;
+    pthread_mutex_unlock(&w->lock);
+}
+
 int params_watch_key(struct params_watch *w, const struct sector_size *size, int64_t since_ms,
                      uint8_t vk_digest[SRS_VK_DIGEST_BYTES])
 {
@@ -241,6 +249,12 @@ int params_watch_key(struct params_watch *w, const struct sector_size *size, int
 
 static void look_at_all(struct params_watch *w)
 {
+    struct errmsg dirs;
+
+    srs_list_dirs(w->dir, &dirs);
+    pthread_mutex_lock(&w->lock);
+    w->dirs = dirs;
+    pthread_mutex_unlock(&w->lock);
     for (const struct sector_size *size = sector_sizes; size->name; size++)
         params_watch_look(w, size, NULL, NULL);
 }

@@ -29,6 +29,9 @@ int params_watch_look(struct params_watch *w, const struct sector_size *size, st
 int params_watch_last(struct params_watch *w, const struct sector_size *size, struct srs_look *out,
                       struct errmsg *err);
 
+/* Where the watch's thread looked last, as srs_list_dirs; empty before it has. Never waits. */
+void params_watch_dirs(struct params_watch *w, struct errmsg *out);
+
 /* The key of what the last look found, if that look began after `since_ms` (of CLOCK_MONOTONIC). -EAGAIN: it did not; -ENOENT: nobody
  * knows the key yet; or as the look. Never waits. */
 int params_watch_key(struct params_watch *w, const struct sector_size *size, int64_t since_ms,

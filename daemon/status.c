@@ -167,11 +167,13 @@ static void put_params(FILE *out, struct params_watch *params)
             fprintf(out, "parameters  %s: %s (%s%s)\n", size->name, look.path,
                     srs_trust_text(look.trust), look.transformed ? ", transformed" : "");
     }
-    if (others)
+    if (others) {
         fprintf(out, "parameters  %s: made on devices (%s)\n", any ? "others" : "all sizes",
                 srs_trust_text(SRS_INSECURE));
-    else if (!any)
-        fprintf(out, "parameters  none: %s\n", err.text);
+    } else if (!any) {
+        params_watch_dirs(params, &err);
+        fprintf(out, "parameters  none in %s\n", err.text);
+    }
 }
 
 static void put_files(FILE *out, const struct jobs_totals *t)

@@ -30,6 +30,7 @@
 #include "gpu/secrets.h"
 #include "gpu/srs.h"
 #include "gpu/srs_counts.h"
+#include "gpu/srs_file.h"
 #include "gpu/vk.h"
 #include "numa/circuit/circuit.h"
 #include "numa/memory.h"
@@ -412,14 +413,103 @@ static bool exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
-/* 1: all there; 0: to be made; -EEXIST: somebody else's. */
-static int names_look(const struct names *n, struct errmsg *err)
+/* What a rename puts a file in the place of: one, or a link that leads nowhere. */
+static int check_kind(const char *path, struct errmsg *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return errno == ENOENT ? 0 : errmsg_set(err, -errno, "%s: %s", path, strerror(errno));
+    return S_ISREG(st.st_mode)
+               ? 0
+               : errmsg_set(err, -EBADMSG, "%s: is not a regular file; remove it", path);
+}
+
+/* Everything beside a marker is ours, but that whoever fetched published parameters into this directory put them beside it. -ENODATA: the
+ * file ends inside its key. */
+static int check_ours(int fd, const struct names *n, uint8_t *key, size_t len, struct errmsg *err)
+{
+    struct vk vk;
+    int ret = pread_full(fd, key, len, 0);
+
+    if (ret == -ENODATA)
+        return ret;
+    if (ret < 0)
+        return errmsg_set(err, ret, "%s: cannot read: %s", n->params, strerror(-ret));
+    ret = vk_read(key, len, &vk, err);
+    if (ret < 0)
+        return errmsg_prefix(err, ret, "%s: is damaged; remove it", n->params);
+    const bool ours = setup_made(&vk);
+    vk_fini(&vk);
+    return ours ? 0
+                : errmsg_set(
+                      err, -EEXIST,
+                      "%s: are not the development parameters that the marker beside it tells "
+                      "of (%s); remove what is wrong, or choose another directory",
+                      n->params, n->marker);
+}
+
+/* Whether a file holds just these bytes. */
+static bool holds(const char *path, const void *bytes, size_t len)
+{
+    uint8_t *there = malloc(len);
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool same = there && fd >= 0 && fstat(fd, &st) == 0 && (size_t)st.st_size == len &&
+                pread_full(fd, there, len, 0) == 0 && memcmp(there, bytes, len) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    free(there);
+    return same;
+}
+
+/* *damage says what is wrong with files that are ours, as far as their heads and lengths tell. */
+static int look_at_open(int fd, const struct sector_size *size, const struct names *n,
+                        struct errmsg *damage, struct errmsg *err)
+{
+    struct srs_counts counts;
+
+    srs_counts(size, &counts);
+    size_t len = vk_bytes(counts.ic);
+    uint8_t *key = malloc(len);
+    int ret = key ? check_ours(fd, n, key, len, err) : -ENOMEM;
+    if (ret == 0 || ret == -ENODATA) {
+        ret = srs_check_layout(fd, n->params, &counts, damage);
+        if (ret == 0 && exists(n->vk) && !holds(n->vk, key, len))
+            errmsg_write(damage, "%s: is not the key of the parameters beside it", n->vk);
+        ret = ret == -EBADMSG ? 0 : ret;
+    }
+    free(key);
+    return ret;
+}
+
+static int look_at_params(const struct sector_size *size, const struct names *n,
+                          struct errmsg *damage, struct errmsg *err)
+{
+    int fd = open(n->params, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0 && errno == ENOENT) {
+        errmsg_write(damage, "%s: is a link that leads nowhere", n->params);
+        return 0;
+    }
+    if (fd < 0)
+        return errmsg_set(err, -errno, "%s: cannot open: %s", n->params, strerror(errno));
+    int ret = look_at_open(fd, size, n, damage, err);
+    close(fd);
+    return ret;
+}
+
+/* 1: all there; 0: to be made, anew where *damage says why; -EEXIST: somebody else's; -EBADMSG: what a person has to remove. */
+static int names_look(const struct sector_size *size, const struct names *n, struct errmsg *damage,
+                      struct errmsg *err)
 {
     const char *const ours[] = {n->params, n->vk, n->meta};
     size_t there = 0;
+    int ret = 0;
 
     bool marked = exists(n->marker);
-    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(ours) && ret == 0; i++) {
         if (!exists(ours[i]))
             continue;
         if (!marked)
@@ -428,9 +518,12 @@ static int names_look(const struct names *n, struct errmsg *err)
                 "%s: is there without our marker (%s): it may be official, so it is not "
                 "overwritten; choose another directory",
                 ours[i], n->marker);
+        ret = check_kind(ours[i], err);
         there++;
     }
-    return marked && there == ARRAY_LEN(ours);
+    if (ret == 0 && exists(n->params))
+        ret = look_at_params(size, n, damage, err);
+    return ret < 0 ? ret : marked && there == ARRAY_LEN(ours) && !damage->text[0];
 }
 
 /* mkdir -p. */
@@ -541,16 +634,20 @@ int setup_run(const struct sector_size *size, const struct setup_options *opt, b
         .secrets = secrets_from_labels(),
     };
     struct names names;
+    struct errmsg damage = {""};
     int ret;
 
     if ((ret = make_directory(opt->dir, err)) < 0 ||
-        (ret = names_make(&names, size, opt->dir, err)) < 0 || (ret = names_look(&names, err)) < 0)
+        (ret = names_make(&names, size, opt->dir, err)) < 0 ||
+        (ret = names_look(size, &names, &damage, err)) < 0)
         return ret;
     if (ret == 1) {
         *made = false;
         return 0;
     }
     ret = check_directory(opt->dir, err);
+    if (ret == 0 && damage.text[0] && opt->damaged)
+        opt->damaged(opt->progress_ctx, &damage);
     if (ret == 0)
         ret = make_points_anywhere(&s, err);
     if (ret == 0)

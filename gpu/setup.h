@@ -17,13 +17,16 @@ struct setup_options {
         *device; /* makes the points, if it can (develop in gpu/backend.h); NULL: the workers do */
     /* The device has not the memory, says why: the workers make them. Or NULL. */
     void (*without_device)(void *ctx, const struct errmsg *why);
+    /* What is there is damaged, says how: it is made anew. Or NULL. */
+    void (*damaged)(void *ctx, const struct errmsg *how);
     void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total); /* or NULL */
-    void *progress_ctx;                                                            /* of both */
+    void *progress_ctx;                                                            /* of all */
 };
 
 /* Writes <cache id>.params, .vk, .meta and the marker <cache id>.insecure into dir, each whole or not at all. Existing
- * complete development files are kept (0, *made = false); a file there without our marker is never
- * overwritten (-EEXIST). -ENOSPC, -EIO, -ENOMEM. */
+ * complete development files are kept (0, *made = false), as far as kind, length and head tell: damaged points are
+ * found by who loads them. A file there without our marker, or with another key, is never overwritten (-EEXIST); -EBADMSG: something is damaged
+ * so that nobody can say whose it was, or is no file: err says what to remove. -ENOSPC, -EIO, -ENOMEM. */
 int setup_run(const struct sector_size *size, const struct setup_options *opt, bool *made,
               struct errmsg *err);
 

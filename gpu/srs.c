@@ -53,47 +53,100 @@ static size_t search_dirs(const char *dir, char out[2][PATH_BYTES])
     return srs_development_dir(out[1], NULL) == 0 ? 2 : 1;
 }
 
+/* Why nothing is seen at `path` in `dir`, where that is more than that nothing is there; else "". */
+static const char *why_not_in(const char *dir, const char *path)
+{
+    struct stat st;
+
+    if (access(path, F_OK) == 0)
+        return "";
+    if (errno != ENOENT)
+        return errno == ENOTDIR ? "no directory" : strerror(errno);
+    if (lstat(path, &st) == 0)
+        return "a link that leads nowhere";
+    return stat(dir, &st) < 0 ? "no such directory" : "";
+}
+
+/* "A nor in B (no such directory)", where `name` is not found. */
+static void list_dirs(char dirs[2][PATH_BYTES], size_t count, const char *name, struct errmsg *out)
+{
+    out->text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        char path[PATH_BYTES + SECTOR_CACHE_ID_MAX + 16];
+        size_t used = strlen(out->text);
+        snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
+        const char *why = why_not_in(dirs[i], path);
+        snprintf(out->text + used, sizeof(out->text) - used, "%s%s%s%s%s", i ? " nor in " : "",
+                 dirs[i], *why ? " (" : "", why, *why ? ")" : "");
+    }
+}
+
+void srs_list_dirs(const char *dir, struct errmsg *out)
+{
+    char dirs[2][PATH_BYTES];
+    size_t count = search_dirs(dir, dirs);
+
+    list_dirs(dirs, count, ".", out);
+}
+
 int srs_find(const struct sector_size *size, const char *dir, const char *suffix,
              char out[PATH_BYTES], struct errmsg *err)
 {
-    char dirs[2][PATH_BYTES], id[SECTOR_CACHE_ID_MAX];
+    char dirs[2][PATH_BYTES], id[SECTOR_CACHE_ID_MAX], name[SECTOR_CACHE_ID_MAX + 16];
     size_t count = search_dirs(dir, dirs);
+    struct errmsg where;
 
     sector_cache_id(size, id);
+    snprintf(name, sizeof(name), "%s%s", id, suffix);
     for (size_t i = 0; i < count; i++) {
-        char path[PATH_BYTES + SECTOR_CACHE_ID_MAX + 16];
-        int len = snprintf(path, sizeof(path), "%s/%s%s", dirs[i], id, suffix);
+        char path[PATH_BYTES + sizeof(name) + 1];
+        int len = snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
         if (len < PATH_BYTES && access(path, F_OK) == 0) {
             memcpy(out, path, (size_t)len + 1);
             return 0;
         }
     }
-    return errmsg_set(err, -ENOENT, "no parameters for %s: %s%s is not in %s%s%s", size->name, id,
-                      suffix, dirs[0], count > 1 ? " nor in " : "", count > 1 ? dirs[1] : "");
+    list_dirs(dirs, count, name, &where);
+    return errmsg_set(err, -ENOENT, "no %s for %s: %s is not found in %s",
+                      strcmp(suffix, VK) == 0 ? "verifying key" : "parameters", size->name, name,
+                      where.text);
 }
 
-static int look_into(const char *dir)
+/* Whether files can be looked for there, once it is made. */
+static bool may_be_searched(const char *dir)
 {
-    struct stat st;
+    char itself[PATH_BYTES + 2];
 
-    if (stat(dir, &st) < 0)
-        return -errno;
-    if (!S_ISDIR(st.st_mode))
-        return -ENOTDIR;
-    return access(dir, R_OK | X_OK) < 0 ? -errno : 0;
+    snprintf(itself, sizeof(itself), "%s/.", dir);
+    return access(itself, X_OK) == 0 || errno == ENOENT;
 }
 
-void srs_searched(const char *dir, char out[SRS_SEARCHED_BYTES])
+/* Where a user's own are, or for root, whose service others ask, what all look into; that of all without a home, too. NULL: nowhere. */
+static const char *place_for_new(char dirs[2][PATH_BYTES], size_t count)
+{
+    const size_t first = count > 1 && geteuid() != 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *dir = dirs[(first + i) % count];
+        if (may_be_searched(dir))
+            return dir;
+    }
+    return NULL;
+}
+
+void srs_say_what_to_do(const struct sector_size *size, const char *dir, struct errmsg *err)
 {
     char dirs[2][PATH_BYTES];
-    size_t count = search_dirs(dir, dirs), used = 0;
+    size_t count = search_dirs(dir, dirs);
+    const char *place = place_for_new(dirs, count);
+    const struct errmsg what = *err;
 
-    for (size_t i = 0; i < count && used < SRS_SEARCHED_BYTES; i++) {
-        int ret = look_into(dirs[i]);
-        used += (size_t)snprintf(out + used, SRS_SEARCHED_BYTES - used, "%s%s%s%s%s",
-                                 i > 0 ? ", " : "", dirs[i], ret < 0 ? " (" : "",
-                                 ret < 0 ? strerror(-ret) : "", ret < 0 ? ")" : "");
-    }
+    if (place)
+        errmsg_write(
+            err,
+            "%s; fetch the published files (lotus fetch-params %s, curio fetch-params %s), "
+            "or make insecure development parameters: proofctl setup --params %s %s",
+            what.text, size->name, size->name, place, size->name);
 }
 
 bool srs_is_marked(const char *path)
@@ -482,7 +535,8 @@ int srs_load(const struct srs_source *source, const struct sector_size *size,
         goto out;
     }
     choose_memory(&o);
-    if ((ret = identify(&o, err)) < 0 || (ret = load_and_trust(&o, srs, err)) < 0)
+    if ((ret = srs_check_layout(o.fd, source->path, &source->counts, err)) < 0 ||
+        (ret = identify(&o, err)) < 0 || (ret = load_and_trust(&o, srs, err)) < 0)
         goto out;
     srs->size = size;
     snprintf(srs->path, sizeof(srs->path), "%s", source->path);
@@ -516,17 +570,44 @@ int srs_remember(const struct sector_size *size, const char *path,
     return ret;
 }
 
+/* What to do about a damaged file. Returns -EBADMSG. */
+static int say_remedy(const struct sector_size *size, const char *path, struct errmsg *err)
+{
+    const int dir_len = (int)(strrchr(path, '/') - path);
+    struct errmsg what;
+
+    if (!err)
+        return -EBADMSG;
+    what = *err;
+    if (srs_is_marked(path))
+        return errmsg_set(err, -EBADMSG, "%s; remove it and run proofctl setup --params %.*s %s",
+                          what.text, dir_len, path, size->name);
+    return errmsg_set(err, -EBADMSG, "%s; fetch it again", what.text);
+}
+
+/* Who writes it now may do so rightly. */
+static bool has_changed(const char *path, const struct stat *before)
+{
+    struct stat now;
+
+    return stat(path, &now) < 0 || now.st_size != before->st_size ||
+           !same_time(&now.st_mtim, &before->st_mtim);
+}
+
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err)
 {
     char path[PATH_BYTES];
     struct srs_source source = {.path = path, .digest = sector_params_digest(size)};
+    struct stat before = {.st_size = -1};
 
     int ret = srs_find(size, opt->dir, PARAMS, path, err);
     if (ret < 0)
         return ret;
     srs_counts(size, &source.counts);
-    return srs_load(&source, size, opt, out, err);
+    (void)stat(path, &before);
+    ret = srs_load(&source, size, opt, out, err);
+    return ret == -EBADMSG && !has_changed(path, &before) ? say_remedy(size, path, err) : ret;
 }
 
 /* Whether a load would take transformed points. */
@@ -555,8 +636,6 @@ static int look_at(struct opening *o, struct srs_look *out, struct errmsg *err)
 {
     if (fstat(o->fd, &out->st) < 0)
         return errmsg_set(err, -errno, "%s: %s", out->path, strerror(errno));
-    if (!S_ISREG(out->st.st_mode))
-        return errmsg_set(err, -EBADMSG, "%s: is not a regular file", out->path);
     int ret = srs_check_layout(o->fd, out->path, &o->source->counts, err);
     if (ret == 0)
         ret = identify(o, err);
@@ -590,7 +669,7 @@ int srs_look(const struct sector_size *size, const char *dir, const char *memory
     }
     ret = look_at(&o, out, err);
     close(o.fd);
-    return ret;
+    return ret == -EBADMSG ? say_remedy(size, out->path, err) : ret;
 }
 
 void srs_drop_points(struct srs *srs)
@@ -672,11 +751,11 @@ static int find_vk(const struct sector_size *size, const char *dir, char path[PA
                    bool *alone, struct errmsg *err)
 {
     char params[PATH_BYTES];
-    int ret = srs_find(size, dir, PARAMS, params, err);
+    int ret = srs_find(size, dir, PARAMS, params, NULL);
 
     *alone = true;
     if (ret == -ENOENT)
-        return srs_find(size, dir, VK, path, NULL) == 0 ? 0 : ret;
+        return srs_find(size, dir, VK, path, err);
     if (ret < 0)
         return ret;
     const int len = (int)(strlen(params) - strlen(PARAMS));

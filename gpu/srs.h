@@ -56,7 +56,7 @@ struct srs_options {
 
 /* Opens the parameters of `size`, checks and loads them. Returns 0 with *out set (end it with
  * srs_close), -ENOENT (err names every directory that was searched), -EBADMSG (err: what, section,
- * index; the chunk that is not as noted, where that is why all was checked anew; also a file that changed or ended
+ * index, and what to do about it; the chunk that is not as noted, where that is why all was checked anew; also a file that changed or ended
  * while it was read), -ENOMEM, -EIO. */
 int srs_open(const struct sector_size *size, const struct srs_options *opt, struct srs **out,
              struct errmsg *err);
@@ -104,7 +104,7 @@ struct srs_look {
 };
 
 /* Looks at the head of the file, and of transformed points beside it, at its counts, its length, the marker, and the memory (as in srs_options). Returns 0 with *out
- * filled, -ENOENT, -EBADMSG (it cannot be loaded: err says why), or what open and read say; with path and st where there is
+ * filled, -ENOENT, -EBADMSG (it cannot be loaded: err says why, and what to do), or what open and read say; with path and st where there is
  * a file. */
 int srs_look(const struct sector_size *size, const char *dir, const char *memory, struct srs_look *out,
              struct errmsg *err);
@@ -116,13 +116,17 @@ int srs_open_vk(const struct sector_size *size, const char *dir, struct vk *out,
 
 /* Writes into `out` the path of the file of `size` with `suffix` (".params", ".vk", ".insecure") in the first directory
  * that has it: `dir` if given, else $FIL_PROOFS_PARAMETER_CACHE, else /var/tmp/filecoin-proof-parameters, and then the
- * development directory ($XDG_DATA_HOME or ~/.local/share)/proofd/params-insecure. -ENOENT names them all. */
+ * development directory ($XDG_DATA_HOME or ~/.local/share)/proofd/params-insecure. -ENOENT names them all, and of each
+ * what hides a file there: no such directory, or no right to look into it. */
 int srs_find(const struct sector_size *size, const char *dir, const char *suffix, char out[4096],
              struct errmsg *err);
 
-/* Where srs_find looks, for people: "DIR, DIR", and behind one that cannot be looked into why: "DIR (No such file or directory)". */
-#define SRS_SEARCHED_BYTES 8400
-void srs_searched(const char *dir, char out[SRS_SEARCHED_BYTES]);
+/* These directories, "A nor in B (no such directory)". */
+void srs_list_dirs(const char *dir, struct errmsg *out);
+
+/* Adds to what srs_find said of a size that has no file what to do about it: a command, with a directory that `dir` makes srs_find look
+ * into. Nothing where it can look into none. */
+void srs_say_what_to_do(const struct sector_size *size, const char *dir, struct errmsg *err);
 
 /* Is the marker of development parameters beside this file? */
 bool srs_is_marked(const char *path);

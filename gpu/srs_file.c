@@ -136,6 +136,7 @@ static int read_error(const char *name, const char *what, int code, struct errms
     return errmsg_set(err, code, "%s: cannot read %s: %s", name, what, strerror(-code));
 }
 
+/* -ENODATA: the file ends before that, and *err is as it was. */
 static int check_count(int fd, const char *name, const char *section, uint64_t offset, size_t want,
                        struct errmsg *err)
 {
@@ -144,6 +145,8 @@ static int check_count(int fd, const char *name, const char *section, uint64_t o
 
     snprintf(what, sizeof(what), "the count of %s", section);
     int ret = pread_full(fd, bytes, sizeof(bytes), offset);
+    if (ret == -ENODATA)
+        return ret;
     if (ret < 0)
         return read_error(name, what, ret, err);
     if (load_be32(bytes) != want)
@@ -152,7 +155,7 @@ static int check_count(int fd, const char *name, const char *section, uint64_t o
     return 0;
 }
 
-/* Counts at their places, then the size: whatever is wrong with the file's length shows before memory is taken. */
+/* A file at all, counts at their places, then the size: whatever is wrong with the file's length shows before memory is taken. */
 int srs_check_layout(int fd, const char *name, const struct srs_counts *want, struct errmsg *err)
 {
     const struct {
@@ -165,14 +168,22 @@ int srs_check_layout(int fd, const char *name, const struct srs_counts *want, st
     uint64_t offset = VK_HEAD_BYTES - 4, bytes = srs_file_bytes(want);
     struct stat st;
 
+    if (fstat(fd, &st) < 0)
+        return errmsg_set(err, -errno, "%s: %s", name, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return errmsg_set(err, -EBADMSG, "%s: is not a regular file", name);
     for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
         int ret = check_count(fd, name, sections[i].name, offset, sections[i].len, err);
+        if (ret == -ENODATA)
+            return errmsg_set(err, -EBADMSG,
+                              "%s: ends inside the count of %s: has %llu bytes, the circuit wants "
+                              "%llu",
+                              name, sections[i].name, (unsigned long long)st.st_size,
+                              (unsigned long long)bytes);
         if (ret < 0)
             return ret;
         offset += 4 + (uint64_t)sections[i].len * sections[i].bytes;
     }
-    if (fstat(fd, &st) < 0)
-        return errmsg_set(err, -errno, "%s: %s", name, strerror(errno));
     if ((uint64_t)st.st_size != bytes)
         return errmsg_set(err, -EBADMSG, "%s: has %llu bytes, the circuit wants %llu", name,
                           (unsigned long long)st.st_size, (unsigned long long)bytes);
@@ -480,8 +491,6 @@ int srs_read(int fd, const char *name, const struct srs_counts *want,
     memset(out, 0, sizeof(*out));
     if (fstat(fd, &before) < 0)
         return errmsg_set(err, -errno, "%s: %s", name, strerror(errno));
-    if (!S_ISREG(before.st_mode))
-        return errmsg_set(err, -EBADMSG, "%s: is not a regular file", name);
     if ((ret = srs_check_layout(fd, name, want, err)) < 0 ||
         (how->digest && (ret = digest_start(&l, err)) < 0) ||
         (ret = read_head(&l, want->ic, &out->vk, err)) < 0 ||

@@ -45,7 +45,7 @@ int srs_read_transformed(int fd, const char *name, const struct srs_counts *want
                          const struct srs_reading *how, struct srs *out, struct errmsg *err);
 uint32_t srs_transformed_chunks(const struct srs_counts *counts);
 
-/* Compares the counts and the length of a file with `want`, reading no points. 0, -EBADMSG, or what reading says. */
+/* Whether it is a regular file with the counts and the length of `want`; reads no points. 0, -EBADMSG, or what reading says. */
 int srs_check_layout(int fd, const char *name, const struct srs_counts *want, struct errmsg *err);
 
 /* Every point on its curve and in the subgroup (subgroup.h)? Returns 0, -EBADMSG (section, index), -ENOMEM, -EIO. */

@@ -19,14 +19,12 @@ int c1_proof_supported(uint32_t id, const struct seal_proof **out, struct errmsg
     const struct seal_proof *proof = seal_proof_by_id(id);
 
     if (!proof)
-        return errmsg_set(err, -EBADMSG,
-                          "registered_proof: found number %" PRIu32 ", wanted one below %d", id,
+        return errmsg_set(err, -EBADMSG, "found number %" PRIu32 ", wanted one below %d", id,
                           SEAL_PROOFS);
     if (proof->kind == CHALLENGE_NON_INTERACTIVE)
-        return errmsg_set(
-            err, -EINVAL,
-            "registered_proof: %s: non-interactive proofs are not supported by this version",
-            proof->name);
+        return errmsg_set(err, -EINVAL,
+                          "%s: non-interactive proofs are not supported by this version",
+                          proof->name);
     *out = proof;
     return 0;
 }
@@ -88,8 +86,10 @@ static int header_check(const uint8_t *bytes, size_t len, const struct seal_proo
     if (len < HEADER_BYTES)
         return errmsg_set(err, -EBADMSG, "%zu bytes are no decoded C1", len);
     int ret = c1_proof_supported(load_le32(bytes), out, err);
-    if (ret < 0)
+    if (ret < 0) {
+        errmsg_prefix(err, ret, "registered_proof");
         return ret;
+    }
     size_t wanted = c1_bincode_bytes(*out);
     if (len != wanted)
         return errmsg_set(err, -EBADMSG, "found %zu bytes, wanted %zu for %s", len, wanted,

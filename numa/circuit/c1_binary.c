@@ -55,7 +55,8 @@ static int start_api(struct c1_binary *b, uint32_t id, struct errmsg *err)
 {
     int ret = c1_build_set_proof(b->build, id, err);
 
-    return ret < 0 ? ret : c1_build_set_size(b->build, b->build->proof->size, err);
+    return ret < 0 ? errmsg_prefix(err, ret, "registered_proof")
+                   : c1_build_set_size(b->build, b->build->proof->size, err);
 }
 
 static int decoded_bytes(struct c1_binary *b, const uint8_t *bytes, size_t len, struct errmsg *err);

@@ -94,6 +94,7 @@ echo nonsense >"$work/bad"
 code 1 bench --c1 "$work/bad" --count 2
 code 1 bench --c1 "$work/bad" --count 2 --same
 like "and why" "$(cat "$work/said")" 'proof 1: not accepted: .+'
+refuse "no tables of nothing" grep -qE '^(proofs|total|submit|wall|node) ' "$work/said"
 echo '{"proofd-test":{"partitions":0,"seed":1}}' >"$work/none"
 for same in "" --same; do
     # shellcheck disable=SC2086 # or no option

@@ -64,6 +64,8 @@ for c in setup transform prove verify inspect submit wait status cancel; do
     done
 done
 run 2 "help about what is no command" "$ctl" help frobnicate
+run 0 "help of transform" "$ctl" transform --help
+has out "six to eight minutes of a GPU"
 run 0 "help of setup" "$ctl" setup --help
 has out "where they go [proofd/params-insecure in"
 run 1 "and of nowhere else" grep -qF FIL_PROOFS_PARAMETER_CACHE "$tmp/out"
@@ -117,7 +119,7 @@ run 1 "invalid as json" "$ctl" verify --json --params "$keys" "$other" "$tmp/pro
 has out '"valid":false'
 head -c 191 "$tmp/proof.raw" >"$tmp/short"
 run 1 "short proof" "$ctl" verify --params "$keys" "$sealed/c1.json" "$tmp/short"
-has err "191 bytes"
+has err "$tmp/short: 191 bytes, a proof of this C1 has 192"
 tr 'a-f' 'b-fa' <"$tmp/proof.hex" >"$tmp/wrong"
 run 1 "proof of other digits" "$ctl" verify --params "$keys" "$sealed/c1.json" "$tmp/wrong"
 : >"$tmp/empty"
@@ -127,6 +129,21 @@ run 2 "no C1 file" "$ctl" verify --params "$keys" "$tmp/absent" "$tmp/proof.hex"
 run 2 "C1 that is none" "$ctl" verify --params "$keys" "$tmp/proof.hex" "$tmp/proof.hex"
 run 2 "no key" "$ctl" verify --params "$tmp" "$sealed/c1.json" "$tmp/proof.hex"
 has err "$tmp"
+
+# ---- - is standard input, and of -o standard output ----
+feed() { local in=$1; shift; "$@" <"$in"; }
+pipe() { local in=$1; shift; cat "$in" | "$@"; }
+for from in feed pipe; do
+    run 0 "verify a proof from $from" $from "$tmp/proof.hex" "$ctl" verify --params "$keys" "$sealed/c1.json" -
+    run 0 "verify a C1 from $from" $from "$sealed/c1.json" "$ctl" verify --params "$keys" - "$tmp/proof.hex"
+    run 2 "prove from $from: the parameters are what lacks" $from "$sealed/c1.json" "$ctl" prove --params "$tmp" - -o -
+    has err "no parameters for 2KiB"
+done
+run 2 "both" "$ctl" verify --params "$keys" - -
+has err "only one file can be standard input"
+run 0 "inspect a file on standard input" feed "$sealed/c1.json" "$ctl" inspect -
+run 2 "inspect a pipe" pipe "$sealed/c1.json" "$ctl" inspect -
+has err "/dev/stdin: not a file"
 
 # ---- inspect ----
 run 0 "inspect C1" "$ctl" inspect "$sealed/c1.json"
@@ -174,10 +191,39 @@ run 2 "submit without a service" "$ctl" submit --mount "$tmp/absent" "$sealed/c1
 
 # ---- prove: no parameters, then with them ----
 run 2 "prove without parameters" "$ctl" prove --params "$tmp" "$sealed/c1.json" -o "$tmp/p.hex"
-has err "is not in $tmp"
+has err ".params is not found in $tmp; fetch"
+has err "lotus fetch-params 2KiB"
 has err "proofctl setup --params $tmp 2KiB"
 run 2 "verify without a key" "$ctl" verify --params "$tmp" "$sealed/c1.json" "$tmp/proof.hex"
+has err ".vk is not found in $tmp; fetch"
 has err "proofctl setup --params $tmp 2KiB"
+mkdir -m 700 "$tmp/closed"
+chmod 755 "$tmp" # of mktemp's
+as_user() { if [ "$(id -u)" -eq 0 ]; then setpriv --reuid 1001 --regid 1001 --clear-groups "$@"; else "$@"; fi; }
+[ "$(id -u)" -eq 0 ] || chmod 0 "$tmp/closed"
+for c in prove verify; do
+    proof=
+    [ $c = prove ] || proof=$tmp/proof.hex
+    run 2 "$c in a directory that is closed" as_user "$ctl" $c --params "$tmp/closed" "$sealed/c1.json" $proof
+    has err "is not found in $tmp/closed (Permission denied)"
+    run 1 "no advice" grep -qF "proofctl setup" "$tmp/err"
+    "$ctl" $c --params /etc/passwd "$sealed/c1.json" $proof 2>"$tmp/complaint"
+    run 0 "$c in no directory" grep -q 'in /etc/passwd (no directory)$' "$tmp/complaint"
+    run 2 "$c in a directory that is not there" "$ctl" $c --params "$tmp/absent" "$sealed/c1.json" $proof
+    has err "is not found in $tmp/absent (no such directory)"
+done
+chmod 700 "$tmp/closed"
+mkdir "$tmp/cut"
+head -c 1000 "$key" >"$tmp/cut/$(basename "$key" .vk).params"
+run 2 "prove with cut parameters" "$ctl" prove --params "$tmp/cut" "$sealed/c1.json"
+has err ".params: ends inside the count of h: has 1000 bytes, the circuit wants 1114707768; fetch it again"
+touch "$tmp/cut/$(basename "$key" .vk).insecure"
+run 2 "which were development parameters" "$ctl" prove --params "$tmp/cut" "$sealed/c1.json"
+has err "1114707768; remove it and run proofctl setup --params $tmp/cut 2KiB"
+rm "$tmp/cut/"*.params
+mkdir "$tmp/cut/$(basename "$key" .vk).params"
+run 2 "prove with a directory" "$ctl" prove --params "$tmp/cut" "$sealed/c1.json"
+has err ".params: is not a regular file; remove it"
 run 2 "prove what is not there" "$ctl" prove "$tmp/absent" -o "$tmp/p.hex"
 has err "$tmp/absent: cannot open: No such file"
 run 2 "prove into no directory" "$ctl" prove --params "$params" "$sealed/c1.json" -o "$tmp/absent/p.bin"
@@ -196,8 +242,9 @@ else
     run 0 "raw proof has 192 bytes" [ "$(stat -c %s "$tmp/p.bin")" -eq 192 ]
     run 0 "raw proof verifies" "$ctl" verify --params "$params" "$sealed/c1.json" "$tmp/p.bin"
     run 1 "not for another sector" "$ctl" verify --params "$params" "$other" "$tmp/p.bin"
-    run 0 "prove to standard output" "$ctl" prove --params "$params" "$other"
+    run 0 "prove to standard output" "$ctl" prove --params "$params" "$other" -o -
     cp "$tmp/out" "$tmp/p.hex"
+    run 1 "no file of that name" [ -e - ]
     run 0 "nothing but the proof" grep -qxE '[0-9a-f]{384}' "$tmp/p.hex"
     run 0 "it verifies" "$ctl" verify --params "$params" "$other" "$tmp/p.hex"
     if reference=$(tests/lib/find-reference.sh); then

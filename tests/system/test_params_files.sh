@@ -67,6 +67,7 @@ params=$work/empty
 start --nodes "cpus:0"
 expect "the engine is up" wait_for 60 engines_up 1
 same "no file, no name" "$(ls "$mnt/params")" ""
+same "status says where none is" "$(grep '^parameters' "$mnt/status")" "parameters  none in $work/empty"
 echo x >"$work/empty/$(basename "$file")"
 names_are() { [ "$(ls "$mnt/params")" = "$1" ]; }
 expect "a file, a name, within a moment" wait_for 10 names_are 2KiB
@@ -75,6 +76,12 @@ refuse "it cannot be loaded" wish load
 rm "$work/empty/"*
 expect "no file, no name" wait_for 10 names_are ""
 refuse "nothing to write to" wish load
+rmdir "$work/empty"
+refuse "no directory: cp fails" cp "$c1" "$jobs/job"
+like "and why, and what to do" "$(cat "$jobs/job.error")" \
+    "^no parameters for 2KiB: .* in $work/empty .no such directory.; .*lotus fetch-params 2KiB.*: proofctl setup --params $work/empty 2KiB"
+expect "status says so" wait_for 10 says "$mnt/status" "^parameters  none in $work/empty .no such directory.\$"
+mkdir "$work/empty"
 expect "a clean end" stop
 
 # ---- insecure parameters that a device may make, where the only prover cannot

@@ -88,7 +88,7 @@ refused 2 "conf:2: unknown key 'frobnicate'" --config "$tmp/conf"
 refused 2 "lies inside the mount" --mount "$mnt" --store "$mnt/store"
 refused 2 "lies inside the mount" --check-config --mount "$mnt" --store "$mnt/store"
 refused 2 "node 999: this machine has no such node; it has 0" --mount "$mnt" --store "$tmp/store" --nodes 999
-refused 0 "in /nonexistent (No such file or directory): every job will be refused" --check-config --mount "$mnt" --store "$tmp/store" --params /nonexistent
+refused 0 "in /nonexistent (no such directory): every job will be refused" --check-config --mount "$mnt" --store "$tmp/store" --params /nonexistent
 refused 0 "no parameters that can be used in $tmp/params: every" --check-config --mount "$mnt" --store "$tmp/store" --params "$tmp/params"
 refused 2 "/nonexistent/engine" --mount "$mnt" --store "$tmp/store" --engine /nonexistent/engine
 refused 2 "option '--mount' needs a value" --mount --check-config

@@ -33,6 +33,16 @@ before=$(stat -c '%i %Y' "$name.params")
 check "a second setup says so" grep -q 'there already' <<<"$("$make_params" 2KiB "$params")"
 check "and keeps the file" equal "$(stat -c '%i %Y' "$name.params")" "$before"
 
+# A file that was cut is said to be, and made anew.
+mkdir "$work/cut"
+cp "${name}".{vk,meta,insecure} "$work/cut/"
+head -c 100000 "$name.params" >"$work/cut/$(basename "$name").params"
+check "a cut file is made anew" grep -q '^2KiB: insecure development parameters made in' \
+    <<<"$(XDG_CACHE_HOME=$work/cache "$ctl" setup --params "$work/cut" 2KiB 2>"$work/err")"
+check "and told" grep -q 'has 100000 bytes, the circuit wants 1114707768: made anew' "$work/err"
+check "to the same bytes" cmp -s "$name.params" "$work/cut/$(basename "$name").params"
+rm -r "$work/cut"
+
 # Killed on the way: the marker may be there, never a .params that is not whole.
 "$make_params" 2KiB "$work/killed" >/dev/null 2>&1 &
 setup=$!

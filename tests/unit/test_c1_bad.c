@@ -265,6 +265,8 @@ START_TEST(c1_json__wrong_values_name_the_place)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct text bad = replaced(&t, cases[i].after, cases[i].from, cases[i].to);
         refused(bad.bytes, bad.len, cases[i].code, cases[i].says);
+        ck_assert_msg(strstr(err.text, "registered_proof: registered_proof") == NULL, "%s",
+                      err.text);
         if (strstr(cases[i].says, "[0]"))
             ck_assert_msg(strstr(err.text, proof) != NULL, "%s", err.text);
         free(bad.bytes);

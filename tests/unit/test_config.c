@@ -373,7 +373,7 @@ START_TEST(config_check_machine__directories_and_programs)
     fclose(f);
     ck_assert_msg(
         strstr(text,
-               "no parameters that can be used in /nonexistent (No such file or directory): every"),
+               "no parameters that can be used in /nonexistent (no such directory): every"),
         "%s", text);
     free(text);
     strcpy(cfg.mount, file);

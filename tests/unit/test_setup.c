@@ -5,11 +5,13 @@
 #include "gpu/setup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "gpu/srs_counts.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/vectors.h"
 
@@ -60,16 +62,146 @@ START_TEST(setup_run__never_touches_a_file_without_our_marker)
 }
 END_TEST
 
-START_TEST(setup_run__keeps_what_is_complete)
+static void path_of(const char *suffix, char out[512])
+{
+    char id[SECTOR_CACHE_ID_MAX];
+
+    sector_cache_id(sector_size_by_name("2KiB"), id);
+    snprintf(out, 512, "%s/%s%s", dir, id, suffix);
+}
+
+static void put(const char *suffix, const void *bytes, size_t len)
+{
+    char path[512];
+
+    path_of(suffix, path);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(bytes, 1, len, f), len);
+    fclose(f);
+}
+
+/* All four files, the points being zeros that take no room. */
+static void make_complete(void)
 {
     const struct sector_size *size = sector_size_by_name("2KiB");
+    char path[512], from[VECTOR_PATH_MAX], relative[256], id[SECTOR_CACHE_ID_MAX];
+    struct srs_counts c;
+    size_t len;
+
+    sector_cache_id(size, id);
+    snprintf(relative, sizeof(relative), "vk/%s.vk", id);
+    ck_assert(vector_find(from, relative));
+    char *key = vector_read(from, &len);
+    put(".vk", key, len);
+    put(".params", key, len);
+    put(".meta", "{\"sector_size\":2048}", 20);
+    put(".insecure", "", 0);
+    free(key);
+    srs_counts(size, &c);
+    const size_t bytes[] = {96 * c.h, 96 * c.l, 96 * c.a, 96 * c.b, 192 * c.b};
+    const size_t counts[] = {c.h, c.l, c.a, c.b, c.b};
+    path_of(".params", path);
+    int fd = open(path, O_WRONLY);
+    uint64_t at = len;
+    for (size_t i = 0; i < ARRAY_LEN(counts); at += 4 + bytes[i++]) {
+        uint8_t count[4];
+        store_be32(count, (uint32_t)counts[i]);
+        ck_assert_int_eq(pwrite_full(fd, count, sizeof(count), at), 0);
+    }
+    ck_assert_int_eq(ftruncate(fd, (off_t)at), 0);
+    close(fd);
+}
+
+START_TEST(setup_run__keeps_what_is_complete)
+{
     bool made = true;
 
-    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++)
-        touch(size, suffixes[i]);
-    touch(size, ".insecure");
+    make_complete();
     ck_assert_int_eq(run(dir, &made, NULL), 0);
     ck_assert(!made);
+}
+END_TEST
+
+static void note_damage(void *ctx, const struct errmsg *how)
+{
+    *(struct errmsg *)ctx = *how;
+}
+
+/* The rest would take a while. */
+static void end_in_making(void *ctx, const char *stage, uint64_t done, uint64_t total)
+{
+    const struct errmsg *how = ctx;
+
+    (void)stage, (void)done, (void)total;
+    _exit(how->text[0] ? 0 : 1);
+}
+
+static void expect_made_anew(void)
+{
+    struct errmsg how = {""};
+    bool made;
+    int status;
+
+    pid_t child = fork();
+    if (child == 0) {
+        struct setup_options opt = {
+            .dir = dir, .damaged = note_damage, .progress = end_in_making, .progress_ctx = &how};
+        setup_run(sector_size_by_name("2KiB"), &opt, &made, NULL);
+        _exit(2);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+
+START_TEST(setup_run__makes_anew_what_is_damaged)
+{
+    static const long cut[] = {0, 1000, 5000, 500000000, 1114707767};
+    char path[512];
+
+    make_complete();
+    path_of(".params", path);
+    for (size_t i = ARRAY_LEN(cut); i-- > 0;) {
+        ck_assert_int_eq(truncate(path, cut[i]), 0);
+        expect_made_anew();
+    }
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(symlink("nowhere", path), 0);
+    expect_made_anew();
+    ck_assert_int_eq(unlink(path), 0);
+    make_complete();
+    put(".vk", "", 0);
+    expect_made_anew();
+}
+END_TEST
+
+START_TEST(setup_run__leaves_to_people_what_may_be_somebodys)
+{
+    char path[512], command[1100];
+    struct errmsg err = {""};
+    bool made;
+
+    make_complete();
+    path_of(".params", path);
+    int fd = open(path, O_WRONLY);
+    ck_assert_int_eq(pwrite_full(fd, "\1", 1, 95), 0); /* no point any more */
+    ck_assert_int_eq(run(dir, &made, &err), -EBADMSG);
+    ck_assert_msg(strstr(err.text, "is damaged; remove it") != NULL, "%s", err.text);
+
+    uint8_t other[96]; /* beta_g1 in the place of alpha_g1: a key, and not ours */
+    make_complete();
+    int from = open(path, O_RDONLY);
+    ck_assert_int_eq(pread_full(from, other, sizeof(other), 96), 0);
+    ck_assert_int_eq(pwrite_full(fd, other, sizeof(other), 0), 0);
+    close(from);
+    close(fd);
+    ck_assert_int_eq(run(dir, &made, &err), -EEXIST);
+    ck_assert_msg(strstr(err.text, "are not the development parameters") != NULL, "%s", err.text);
+
+    snprintf(command, sizeof(command), "rm %s; mkdir %s", path, path);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(run(dir, &made, &err), -EBADMSG);
+    ck_assert_msg(strstr(err.text, "is not a regular file; remove it") != NULL, "%s", err.text);
 }
 END_TEST
 
@@ -167,6 +299,8 @@ int main(void)
     tcase_add_loop_test(tc, setup_run__never_touches_a_file_without_our_marker, 0,
                         ARRAY_LEN(suffixes));
     tcase_add_test(tc, setup_run__keeps_what_is_complete);
+    tcase_add_test(tc, setup_run__makes_anew_what_is_damaged);
+    tcase_add_test(tc, setup_run__leaves_to_people_what_may_be_somebodys);
     tcase_add_test(tc, setup_run__makes_directories_or_says_which_it_cannot);
     tcase_add_test(tc, setup_run__goes_on_without_a_device_of_too_little_memory);
     tcase_add_test(tc, setup_made__knows_its_keys);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gpu/chunks.h"
@@ -707,6 +708,93 @@ START_TEST(srs_find__names_every_directory_it_searched)
 }
 END_TEST
 
+/* As who is not root, where we are: root may look everywhere. */
+static void find_as_a_user(const struct sector_size *size, const char *dir)
+{
+    struct errmsg err;
+    char path[4096];
+
+    if (getuid() == 0 && setuid(65534) < 0)
+        _exit(2);
+    int ret = srs_find(size, dir, ".params", path, &err);
+    _exit(ret == -ENOENT && strstr(err.text, dir) && strstr(err.text, "(Permission denied)") ? 0
+                                                                                             : 1);
+}
+
+START_TEST(srs_find__says_what_hides_a_file)
+{
+    const struct sector_size *size = sector_size_by_name("2KiB");
+    char dirs[3][64], path[4096], below[96], id[SECTOR_CACHE_ID_MAX];
+    struct errmsg err;
+    int status;
+
+    search_setup(dirs);
+    ck_assert_int_eq(srs_find(size, dirs[0], ".params", path, &err), -ENOENT);
+    ck_assert_ptr_null(strchr(err.text, '('));
+
+    snprintf(below, sizeof(below), "%s/below", dirs[0]);
+    ck_assert_int_eq(srs_find(size, below, ".params", path, &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "/below (no such directory)"));
+    fclose(fopen(below, "w"));
+    ck_assert_int_eq(srs_find(size, below, ".params", path, &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "/below (no directory)"));
+
+    sector_cache_id(size, id);
+    snprintf(path, sizeof(path), "%s/%s.params", dirs[1], id);
+    ck_assert_int_eq(symlink("nowhere", path), 0);
+    ck_assert_int_eq(srs_find(size, dirs[1], ".params", path, &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "(a link that leads nowhere)"));
+
+    touch(dirs[2], "", size, ".params");
+    ck_assert_int_eq(chmod(dirs[2], 0), 0);
+    pid_t child = fork();
+    if (child == 0)
+        find_as_a_user(size, dirs[2]);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(chmod(dirs[2], 0700), 0);
+    remove_dirs(dirs);
+}
+END_TEST
+
+START_TEST(srs_say_what_to_do__names_a_directory_that_is_looked_into)
+{
+    const struct sector_size *size = sector_size_by_name("2KiB");
+    char dirs[3][64], below[96], wanted[160];
+    struct errmsg err;
+
+    search_setup(dirs);
+    snprintf(below, sizeof(below), "%s/below", dirs[0]);
+    errmsg_write(&err, "none");
+    srs_say_what_to_do(size, below, &err); /* setup makes it */
+    snprintf(wanted, sizeof(wanted), ": proofctl setup --params %s 2KiB", below);
+    ck_assert_ptr_nonnull(strstr(err.text, "none; "));
+    ck_assert_ptr_nonnull(strstr(err.text, "lotus fetch-params 2KiB"));
+    ck_assert_ptr_nonnull(strstr(err.text, wanted));
+
+    fclose(fopen(below, "w"));
+    ck_assert_int_eq(chmod(below, 0700), 0);
+    errmsg_write(&err, "none");
+    srs_say_what_to_do(size, below, &err);
+    ck_assert_str_eq(err.text, "none");
+
+    srs_say_what_to_do(size, NULL, &err);
+    if (geteuid() == 0)
+        snprintf(wanted, sizeof(wanted), ": proofctl setup --params %s 2KiB", dirs[0]);
+    else
+        snprintf(wanted, sizeof(wanted), ": proofctl setup --params %s/proofd/params-insecure 2KiB",
+                 dirs[1]);
+    ck_assert_ptr_nonnull(strstr(err.text, wanted));
+    unsetenv("XDG_DATA_HOME"); /* as under systemd */
+    unsetenv("HOME");
+    errmsg_write(&err, "none");
+    srs_say_what_to_do(size, NULL, &err);
+    snprintf(wanted, sizeof(wanted), ": proofctl setup --params %s 2KiB", dirs[0]);
+    ck_assert_ptr_nonnull(strstr(err.text, wanted));
+    remove_dirs(dirs);
+}
+END_TEST
+
 START_TEST(srs_find__takes_the_first_directory_that_has_it)
 {
     const struct sector_size *size = sector_size_by_name("8MiB");
@@ -975,6 +1063,8 @@ int main(void)
     tcase_add_test(tc, srs_load__missing_file_names_the_path);
     tcase_add_test(tc, trusted_remember__keeps_other_files_and_forgets_the_oldest);
     tcase_add_test(tc, srs_find__names_every_directory_it_searched);
+    tcase_add_test(tc, srs_find__says_what_hides_a_file);
+    tcase_add_test(tc, srs_say_what_to_do__names_a_directory_that_is_looked_into);
     tcase_add_test(tc, srs_find__takes_the_first_directory_that_has_it);
     tcase_add_test(tc, srs_open__another_sizes_file_is_refused);
     tcase_add_test(tc, srs_open_vk__development_keys_are_insecure);
