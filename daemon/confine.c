@@ -1,6 +1,7 @@
 #include "daemon/confine.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -9,6 +10,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define DRIVER "/proc/driver/nvidia"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_FILTER 0
@@ -101,11 +104,27 @@ int confine_parse(const char *word, enum confine *out)
     return -EINVAL;
 }
 
+static size_t count_names(const char *pattern)
+{
+    glob_t names = {0};
+    size_t count = glob(pattern, GLOB_NOSORT, NULL, &names) == 0 ? names.gl_pathc : 0;
+
+    globfree(&names);
+    return count;
+}
+
+/* One for each GPU that it knows, and that of their memory. */
+static bool driver_has_devices(void)
+{
+    return access("/dev/nvidia-uvm", F_OK) == 0 &&
+           count_names("/dev/nvidia[0-9]*") >= count_names(DRIVER "/gpus/*");
+}
+
 bool confine_wanted(enum confine how, bool gpus)
 {
     if (how != CONFINE_AUTO)
         return how == CONFINE_ON;
-    return !gpus || access("/proc/driver/nvidia", F_OK) != 0 || access("/dev/nvidia-uvm", F_OK) == 0;
+    return !gpus || access(DRIVER, F_OK) != 0 || driver_has_devices();
 }
 
 static void drop_capabilities(void)

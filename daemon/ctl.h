@@ -58,7 +58,7 @@ enum ctl_option_bit {
     CTL_GPU = 1 << 15,
     CTL_CPU = 1 << 16,
     CTL_STORE = 1 << 17,
-    CTL_STDIN = 1 << 18 /* no option: one of the operands may be -, and is CTL_STDIN_PATH then */
+    CTL_STDIN = 1 << 18 /* no option: one of the operands may be -, and is CTL_STDIN_PATH then. It is not opened, which a socket does not bear */
 };
 
 struct ctl_command {

@@ -195,7 +195,9 @@ int ctl_read_c1(const char *path, enum c1_checks checks, struct workers *workers
 {
     struct c1_extra extra;
     struct errmsg err = {""};
-    int ret = c1_read_file(path, checks, workers, out, &extra, &err);
+    int ret = strcmp(path, CTL_STDIN_PATH) == 0
+                  ? c1_read_fd(STDIN_FILENO, path, checks, workers, out, &extra, &err)
+                  : c1_read_file(path, checks, workers, out, &extra, &err);
 
     if (ret == 0)
         return 0;
@@ -243,7 +245,7 @@ static int read_all(int fd, size_t max, uint8_t **out, size_t *len)
 
 int ctl_read_file(const char *path, size_t max, uint8_t **out, size_t *len)
 {
-    if (strcmp(path, "-") == 0)
+    if (strcmp(path, CTL_STDIN_PATH) == 0)
         return read_all(STDIN_FILENO, max, out, len);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)

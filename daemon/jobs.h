@@ -206,7 +206,8 @@ enum partition_stage {
     PARTITION_LOADING, /* waits for parameters */
     PARTITION_SYNTHESIZING,
     PARTITION_PROVING,
-    PARTITION_READING /* its document is read; it may wait again then. Between engine and scheduler alone */
+    PARTITION_READING, /* its document is read. This and the next between engine and scheduler alone */
+    PARTITION_READ     /* and has been; it may wait again */
 };
 /* `percent`: of PARTITION_LOADING, how much of the parameters is there; else 0. */
 void jobs_partition_stage(struct jobs *jobs, uint64_t job, uint32_t partition,

@@ -219,7 +219,7 @@ static bool check_contents(struct link_message *m)
     case LINK_PRIORITY:
         return m->priority.priority < JOB_PRIORITIES;
     case LINK_STAGE:
-        return m->stage.stage <= PARTITION_READING && m->stage.percent <= 100;
+        return m->stage.stage <= PARTITION_READ && m->stage.percent <= 100;
     case LINK_DONE:
         return check_report(&m->done.report) && check_course(&m->done.course);
     case LINK_FAILED:

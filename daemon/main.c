@@ -599,8 +599,7 @@ static void before_fork(void)
         log_err(log_str("msg", "fork in a process with threads"));
 }
 
-/* Before any thread: signals are blocked for all of them, the spawner is forked, the mount is made. */
-static int build_processes(struct service *sv, struct errmsg *err)
+static sigset_t own_signals(void)
 {
     sigset_t mask;
 
@@ -608,7 +607,12 @@ static int build_processes(struct service *sv, struct errmsg *err)
     sigaddset(&mask, SIGTERM);
     sigaddset(&mask, SIGINT);
     sigaddset(&mask, SIGHUP);
-    sigprocmask(SIG_BLOCK, &mask, NULL); /* first: a SIGHUP would end what has not begun */
+    return mask;
+}
+
+/* Before any thread: the spawner is forked, the mount is made. */
+static int build_processes(struct service *sv, struct errmsg *err)
+{
     int ret = find_engine(sv, err);
     if (ret == 0)
         ret = choose_nodes(sv, err);
@@ -625,6 +629,7 @@ static int build_processes(struct service *sv, struct errmsg *err)
     threads_at_start = threads_now();
     pthread_atfork(before_fork, NULL, NULL);
     signal(SIGPIPE, SIG_IGN);
+    const sigset_t mask = own_signals();
     sv->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     sv->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (sv->signals < 0 || sv->lost_fd < 0)
@@ -736,12 +741,23 @@ static const char *stop_that_came(struct service *sv)
     return NULL;
 }
 
+/* Waits a moment. SIGHUP ends nothing: there is nothing left that options could change. */
+static bool is_cut_short(struct service *sv)
+{
+    struct pollfd fds[] = {{sv->signals, POLLIN, 0}, {sv->lost_fd, POLLIN, 0}};
+    struct signalfd_siginfo info;
+
+    if (poll(fds, ARRAY_LEN(fds), DRAIN_LOOK_MS) <= 0)
+        return false;
+    return fds[1].revents || (read(sv->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) &&
+                              info.ssi_signo != SIGHUP);
+}
+
 /* Nothing new comes in, what engines have begun may end in its time. A signal, or a spawner that dies, ends that; a mount that is taken
  * away does not, for proofs go to the store and the next start shows them. */
 static void drain(struct service *sv)
 {
     const int64_t until = now_ms() + (int64_t)sv->config.stop_wait_s * 1000;
-    struct pollfd fds[] = {{sv->signals, POLLIN, 0}, {sv->lost_fd, POLLIN, 0}};
     char text[64];
 
     notify_send("STOPPING=1");
@@ -752,7 +768,7 @@ static void drain(struct service *sv)
     snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%" PRIu64, (sv->config.stop_wait_s + STOP_MORE_S) * 1000000);
     notify_send(text);
     while (!sched_drain(sv->sched)) {
-        if (now_ms() >= until || poll(fds, ARRAY_LEN(fds), DRAIN_LOOK_MS) > 0) {
+        if (now_ms() >= until || is_cut_short(sv)) {
             log_info(log_str("msg", "what is in flight goes back to the queue"));
             return;
         }
@@ -840,9 +856,11 @@ static bool can_never_work(int ret)
 
 static enum exit_status serve(struct service *sv)
 {
+    const sigset_t mask = own_signals();
     struct errmsg err = {""};
     enum exit_status status = EXIT_FAULT;
 
+    sigprocmask(SIG_BLOCK, &mask, NULL); /* first: a SIGHUP would end what has not begun */
     log_set_levels(sv->config.log_levels);
     if (sv->config.simulate[0])
         test_documents_allow();

@@ -277,6 +277,7 @@ static void open_document(struct pipeline *p, struct entry *e)
     begin_step(p, e);
     p->opt.stage(p->opt.ctx, &work, PARTITION_READING);
     int ret = read_document(p, e, &document, &err);
+    p->opt.stage(p->opt.ctx, &work, PARTITION_READ);
     bool wanted = end_step(p, e);
     if (ret == 0)
         keep_document(p, e->work.job, document);

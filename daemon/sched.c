@@ -47,10 +47,12 @@ static void tell_log_levels(struct sched *s)
 
     if (levels == s->sent_log_levels)
         return;
-    s->sent_log_levels = levels; /* engines that are not ready yet hear it after their hello */
-    for (size_t i = 0; i < s->engines_len; i++)
+    bool heard = true;
+    for (size_t i = 0; i < s->engines_len; i++) /* those that are not ready yet hear it after their hello */
         if (s->engines[i].state == ENGINE_READY)
-            engine_say(s, &s->engines[i], &m, -1);
+            heard &= engine_say(s, &s->engines[i], &m, -1);
+    if (heard)
+        s->sent_log_levels = levels;
 }
 
 /* When something is to be done about this engine, if nothing happens before. */
@@ -213,7 +215,7 @@ static int poll_timeout(const struct sched *s)
 {
     int64_t at = s->unwritten ? s->write_again_at : NEVER, now = sched_now_ms();
 
-    if (s->take_at > now)
+    if (s->take_at)
         at = earliest(at, s->take_at);
 
     for (size_t i = 0; i < s->engines_len; i++) {

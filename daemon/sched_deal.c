@@ -167,7 +167,10 @@ void sched_give_out(struct sched *s)
     bool nothing[SCHED_ENGINES_MAX] = {false};
     struct load loads[SCHED_ENGINES_MAX] = {{0}};
 
-    while (!atomic_load(&s->stop) && !atomic_load(&s->draining) && sched_now_ms() >= s->take_at) {
+    if (sched_now_ms() < s->take_at)
+        return;
+    s->take_at = 0;
+    while (!atomic_load(&s->stop) && !atomic_load(&s->draining) && !s->take_at) {
         give_all_parked(s);
         load_all(s, loads);
         for (size_t i = 0; i < s->engines_len; i++)
@@ -194,12 +197,11 @@ static struct in_flight *last_waiting(struct engine *e)
 }
 
 /* What an engine gives back goes through the queue, which has nothing better for the idle one. One at a time. */
-static void recall(struct sched *s, struct engine *e, struct in_flight *f)
+static bool recall(struct sched *s, struct engine *e, struct in_flight *f)
 {
     const struct link_message m = {.type = LINK_RECALL, .recall = {f->job, f->partition}};
 
-    f->recalled = true;
-    engine_say(s, e, &m, -1);
+    return f->recalled = engine_say(s, e, &m, -1);
 }
 
 static bool waits_for_recalled(const struct engine *e)
@@ -214,8 +216,8 @@ void engine_recall_waiting(struct sched *s, struct engine *e)
 {
     struct in_flight *f;
 
-    while (e->state == ENGINE_READY && (f = last_waiting(e)) != NULL)
-        recall(s, e, f);
+    while (e->state == ENGINE_READY && (f = last_waiting(e)) != NULL && recall(s, e, f))
+        ;
 }
 
 void sched_steal(struct sched *s)
@@ -245,8 +247,7 @@ void engine_tell_of_cancelled(struct sched *s, struct engine *e)
         struct link_message m = {.type = LINK_CANCEL, .cancel = {f->job}};
         if (f->cancel_sent || !jobs_cancelled(s->opt.jobs, f->job))
             continue;
-        f->cancel_sent = true;
-        engine_say(s, e, &m, -1);
+        f->cancel_sent = engine_say(s, e, &m, -1);
     }
 }
 
@@ -258,7 +259,7 @@ void engine_tell_of_priorities(struct sched *s, struct engine *e)
         if (jobs_partition_priority(s->opt.jobs, f->job, &now) < 0 || now == f->priority)
             continue;
         const struct link_message m = {.type = LINK_PRIORITY, .priority = {f->job, (uint32_t)now}};
-        f->priority = now; /* others of the job send it once more: no harm */
-        engine_say(s, e, &m, -1);
+        if (engine_say(s, e, &m, -1))
+            f->priority = now; /* others of the job send it once more: no harm */
     }
 }

@@ -142,7 +142,7 @@ static bool was_loading(const struct in_flight *f)
 
 static bool was_touched(const struct in_flight *f)
 {
-    return f->read || (f->begun && !was_loading(f));
+    return f->reading || (f->begun && !was_loading(f));
 }
 
 /* What an engine ended of is the fault of what it worked on until the contrary is known, and of all that it had where that is nothing; not
@@ -313,6 +313,15 @@ static void drop_flight(struct engine *e, const struct in_flight *f)
 
 /* ---- parameters by name ---- */
 
+/* Nobody has heard of it yet, unless there is another one by now. */
+static void wish_again(struct sched *s, struct sched_wish_status *w)
+{
+    pthread_mutex_lock(&s->lock);
+    if (w->state == WISH_SENT)
+        w->state = WISH_ASKED;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void engine_tell_wishes(struct sched *s, struct engine *e)
 {
     for (uint32_t i = 0; i < SCHED_SIZES && e->state == ENGINE_READY; i++) {
@@ -324,8 +333,8 @@ void engine_tell_wishes(struct sched *s, struct engine *e)
             w->state = WISH_SENT;
         m.params.evict = w->evict;
         pthread_mutex_unlock(&s->lock);
-        if (due)
-            engine_say(s, e, &m, -1);
+        if (due && !engine_say(s, e, &m, -1))
+            wish_again(s, w);
     }
 }
 
@@ -384,10 +393,8 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
 
     if (!f)
         return;
-    if (m->stage == PARTITION_READING) { /* it still waits, as everybody else sees it */
-        for (size_t i = 0; i < e->flights_len; i++)
-            e->flights[i].read = false; /* one at a time */
-        f->read = true;
+    if (m->stage == PARTITION_READING || m->stage == PARTITION_READ) { /* it still waits, as everybody else sees it */
+        f->reading = m->stage == PARTITION_READING;
         return;
     }
     if (f->stage != (enum partition_stage)m->stage)
@@ -396,7 +403,6 @@ static void on_stage(struct sched *s, struct engine *e, const struct link_stage 
     f->stage = (enum partition_stage)m->stage;
     f->percent = m->percent;
     f->begun = true;
-    f->read = false;
     if (f->stage != PARTITION_LOADING) {
         f->has_params_at = f->has_params_at ? f->has_params_at : sched_now_ms();
         engine_end_hold(e, f->size);

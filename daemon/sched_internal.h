@@ -26,8 +26,7 @@ struct in_flight {
     unsigned percent;
     enum job_priority priority; /* its job's, that the engine knows or has something better for */
     bool cancel_sent;
-    bool
-        read; /* the engine has said that it reads its document, which may be what kills it, and no other since */
+    bool reading;  /* the engine has said that it reads its document, which may be what kills it */
     bool begun;    /* the engine has said that it works on it */
     bool recalled; /* it should give it back, if it has not begun it */
 };
@@ -108,7 +107,7 @@ struct sched {
     struct committer *committer;
     struct commit *unwritten; /* the disk did not take them yet */
     int64_t write_again_at;
-    int64_t take_at; /* no partition is taken before */
+    int64_t take_at; /* no partition is taken before; 0: now */
     uint32_t unwritten_len;
     size_t writing; /* results that the committer has */
     uint64_t done, failed, returned, stolen;

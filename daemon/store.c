@@ -698,6 +698,8 @@ static void notice_read_only(struct store *store, int ret)
 {
     bool is = ret == -EROFS;
 
+    if (ret != 0 && !is) /* which says nothing of that */
+        return;
     if (atomic_load(&store->read_only) == is || atomic_exchange(&store->read_only, is) == is)
         return;
     if (is)

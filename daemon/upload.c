@@ -516,11 +516,10 @@ static void give_up_overwriting(struct jobs *jobs, struct job *writer, bool reje
 /* As touch leaves it; but it may be somebody's document that was empty, and every call of a copy succeeded. */
 static void tell_of_empty(struct jobs *jobs, const char *name)
 {
-    char escaped[ESCAPED_BYTES(JOB_NAME_MAX)], *text = NULL;
+    char *text = NULL;
 
     log_info(log_str("name", name), log_str("msg", "closed empty, which makes no job"));
-    escape_name(escaped, sizeof(escaped), name);
-    if (asprintf(&text, "%s: closed empty, which makes no job", escaped) >= 0)
+    if (asprintf(&text, "closed empty, which makes no job: %s", name) >= 0)
         say(jobs, text);
 }
 

@@ -9,12 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -257,6 +259,16 @@ static int mount_session(struct fs *fs, struct errmsg *err)
     return 0;
 }
 
+/* What is at its place then is another's. A connection that was aborted leaves the mount, which answers so. */
+static bool is_taken_away(const struct fs *fs)
+{
+    struct pollfd p = {fuse_session_fd(fs->session), POLLIN, 0};
+    struct statfs st;
+
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR) &&
+           (statfs(fs->mountpoint, &st) == 0 || errno != ENOTCONN);
+}
+
 /* libfuse would fork here, and threads run: so the mount is taken away without it, and the device
  * replaced by something that has ended too, a pipe without a reader, for which libfuse sees that
  * nothing is left to do. With the device goes the kernel's end of the connection: whoever still waits
@@ -268,8 +280,8 @@ static void unmount(struct fs *fs)
     if (!fs->mounted)
         return;
     fs->mounted = false;
-    int ret = mount_remove(fs->mountpoint);
-    if (ret == 0 && pipe2(pipe_fds, O_CLOEXEC) == 0) {
+    int ret = is_taken_away(fs) ? 0 : mount_remove(fs->mountpoint);
+    if ((ret == 0 || ret == -EINVAL) && pipe2(pipe_fds, O_CLOEXEC) == 0) { /* -EINVAL: it is mounted nowhere */
         close(pipe_fds[0]);
         dup3(pipe_fds[1], fuse_session_fd(fs->session), O_CLOEXEC);
         close(pipe_fds[1]);

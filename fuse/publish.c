@@ -199,7 +199,8 @@ static void publish(struct publisher *p, uint64_t job)
         attempts += ret < 0;
     }
     if (due && attempts == ATTEMPTS) {
-        warn(p, &info, ret);
+        if (ret != -ENXIO && ret != -ENOTCONN) /* a mount that was taken away shows nothing, and is told of */
+            warn(p, &info, ret);
         reveal(p, job);
     }
 }

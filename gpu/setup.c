@@ -473,12 +473,15 @@ static int look_at_open(int fd, const struct sector_size *size, const struct nam
     srs_counts(size, &counts);
     size_t len = vk_bytes(counts.ic);
     uint8_t *key = malloc(len);
-    int ret = key ? check_ours(fd, n, key, len, err) : -ENOMEM;
+    int ret = key ? check_ours(fd, n, key, len, err) : errmsg_set(err, -ENOMEM, "no memory for a key");
     if (ret == 0 || ret == -ENODATA) {
         ret = srs_check_layout(fd, n->params, &counts, damage);
         if (ret == 0 && exists(n->vk) && !holds(n->vk, key, len))
             errmsg_write(damage, "%s: is not the key of the parameters beside it", n->vk);
-        ret = ret == -EBADMSG ? 0 : ret;
+        if (ret == -EBADMSG)
+            ret = 0;
+        else if (ret < 0)
+            *err = *damage;
     }
     free(key);
     return ret;
@@ -489,14 +492,37 @@ static int look_at_params(const struct sector_size *size, const struct names *n,
 {
     int fd = open(n->params, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    if (fd < 0 && errno == ENOENT) {
-        errmsg_write(damage, "%s: is a link that leads nowhere", n->params);
-        return 0;
-    }
+    if (fd < 0 && errno == ENOENT)
+        return errmsg_set(err, -EBADMSG, "%s: is a link that leads nowhere: mount what it leads to, or remove it", n->params);
     if (fd < 0)
         return errmsg_set(err, -errno, "%s: cannot open: %s", n->params, strerror(errno));
     int ret = look_at_open(fd, size, n, damage, err);
     close(fd);
+    return ret;
+}
+
+/* One that whoever fetched published files has put beside the marker. What is no key at all is a damaged one of ours. */
+static int check_key_is_ours(const struct sector_size *size, const struct names *n, struct errmsg *err)
+{
+    struct srs_counts counts;
+    struct vk vk;
+
+    srs_counts(size, &counts);
+    const size_t len = vk_bytes(counts.ic);
+    uint8_t *key = malloc(len);
+    int fd = open(n->vk, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret = key ? 0 : -ENOMEM;
+    bool read = ret == 0 && fd >= 0 && pread_full(fd, key, len, 0) == 0 && vk_read(key, len, &vk, NULL) == 0;
+
+    if (read && !setup_made(&vk))
+        ret = errmsg_set(err, -EEXIST,
+                         "%s: is not a key of the development parameters that the marker beside it tells of (%s); remove what is "
+                         "wrong, or choose another directory",
+                         n->vk, n->marker);
+    if (read)
+        vk_fini(&vk);
+    if (fd >= 0)
+        close(fd);
+    free(key);
     return ret;
 }
 
@@ -521,6 +547,8 @@ static int names_look(const struct sector_size *size, const struct names *n, str
         ret = check_kind(ours[i], err);
         there++;
     }
+    if (ret == 0 && exists(n->vk))
+        ret = check_key_is_ours(size, n, err);
     if (ret == 0 && exists(n->params))
         ret = look_at_params(size, n, damage, err);
     return ret < 0 ? ret : marked && there == ARRAY_LEN(ours) && !damage->text[0];

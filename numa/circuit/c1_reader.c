@@ -391,26 +391,32 @@ static int read_fd(int fd, struct c1_reader *r, struct errmsg *err)
     return ret;
 }
 
+int c1_read_fd(int fd, const char *name, enum c1_checks checks, struct workers *workers,
+               struct c1 **out, struct c1_extra *extra, struct errmsg *err)
+{
+    struct c1_reader *r = NULL;
+    int ret = c1_reader_create(checks, workers, &r);
+
+    if (ret < 0)
+        errmsg_set(err, ret, "no memory for a reader");
+    if (ret == 0)
+        ret = read_fd(fd, r, err);
+    if (ret == 0)
+        ret = c1_reader_finish(r, out, extra, err);
+    if (ret < 0)
+        errmsg_prefix(err, ret, "%s", name);
+    c1_reader_destroy(r);
+    return ret;
+}
+
 int c1_read_file(const char *path, enum c1_checks checks, struct workers *workers, struct c1 **out,
                  struct c1_extra *extra, struct errmsg *err)
 {
-    struct c1_reader *r = NULL;
-    int ret = -ENOMEM;
-
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+
     if (fd < 0)
         return errmsg_set(err, -errno, "%s: cannot open", path);
-    if (c1_reader_create(checks, workers, &r) < 0) {
-        errmsg_set(err, ret, "no memory for a reader");
-        goto out;
-    }
-    ret = read_fd(fd, r, err);
-    if (ret == 0)
-        ret = c1_reader_finish(r, out, extra, err);
-out:
-    if (ret < 0)
-        errmsg_prefix(err, ret, "%s", path);
-    c1_reader_destroy(r);
+    int ret = c1_read_fd(fd, path, checks, workers, out, extra, err);
     close(fd);
     return ret;
 }

@@ -51,5 +51,8 @@ uint64_t c1_reader_bytes_in(const struct c1_reader *r);
 /* A whole file, by a bounded buffer: feed and finish. */
 int c1_read_file(const char *path, enum c1_checks checks, struct workers *workers, struct c1 **out,
                  struct c1_extra *extra, struct errmsg *err);
+/* The rest of an open one, which the caller closes; `name` is for errors. */
+int c1_read_fd(int fd, const char *name, enum c1_checks checks, struct workers *workers,
+               struct c1 **out, struct c1_extra *extra, struct errmsg *err);
 
 #endif

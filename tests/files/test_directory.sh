@@ -169,7 +169,7 @@ df_is_true() { # in blocks, and of all that the jobs keep
     [ $((told - used)) -ge 0 ] && [ $((told - used)) -lt 4096 ] && [ "$told" -ge $(((i - 1) * $(stat -c %s "$a"))) ]
 }
 expect "df has what is used of it" wait_for 10 df_is_true
-like "status says which limit" "$(grep '^files' "$mnt/status")" 'the store: at most 409600 bytes'
+like "status says which limit" "$(grep '^files' "$mnt/status")" 'the store .*: at most 409600 bytes'
 expect "a clean end" stop
 
 # ---- what cannot work is refused at the start

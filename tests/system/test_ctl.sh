@@ -133,7 +133,20 @@ has err "$tmp"
 # ---- - is standard input, and of -o standard output ----
 feed() { local in=$1; shift; "$@" <"$in"; }
 pipe() { local in=$1; shift; cat "$in" | "$@"; }
-for from in feed pipe; do
+from_socket() { # as sshd gives it to a command
+    python3 -c '
+import socket, subprocess, sys
+ours, theirs = socket.socketpair()
+p = subprocess.Popen(sys.argv[2:], stdin=theirs)
+theirs.close()
+try:
+    ours.sendall(open(sys.argv[1], "rb").read())
+except BrokenPipeError:
+    pass
+ours.close()
+sys.exit(p.wait())' "$@"
+}
+for from in feed pipe from_socket; do
     run 0 "verify a proof from $from" $from "$tmp/proof.hex" "$ctl" verify --params "$keys" "$sealed/c1.json" -
     run 0 "verify a C1 from $from" $from "$sealed/c1.json" "$ctl" verify --params "$keys" - "$tmp/proof.hex"
     run 2 "prove from $from: the parameters are what lacks" $from "$sealed/c1.json" "$ctl" prove --params "$tmp" - -o -

@@ -159,7 +159,7 @@ cat "$mnt/events" >"$work/told-of-empty" & reader=$!
 sleep 0.2
 expect "an empty file" cp /dev/null "$jobs/empty"
 wait_for 5 idle
-expect "is told of" wait_for 5 grep -q ' empty: closed empty, which makes no job$' "$work/told-of-empty"
+expect "is told of" wait_for 5 grep -q ' - closed empty, which makes no job: empty$' "$work/told-of-empty"
 kill $reader
 same "and in the log" "$(grep -c 'name=empty msg="closed empty, which makes no job"' "$log")" 1
 same "an empty file leaves nothing" "$(ls -A "$jobs")" ""

@@ -263,7 +263,7 @@ START_TEST(link_receive__refuses_values_that_cannot_be)
     REFUSED(LINK_DONE, m.done.report.peak_bytes = UINT64_MAX);
     REFUSED(LINK_DONE, m.done.report.params = SRS_UNCHECKED);
     REFUSED(LINK_DONE, m.done.report.params = SRS_TRUSTS);
-    REFUSED(LINK_STAGE, m.stage.stage = 4);
+    REFUSED(LINK_STAGE, m.stage.stage = PARTITION_READ + 1);
     REFUSED(LINK_STAGE, m.stage.percent = 101);
     REFUSED(LINK_FAILED, m.failed.code = 0);
     REFUSED(LINK_FAILED, m.failed.code = 5);

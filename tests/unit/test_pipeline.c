@@ -109,8 +109,8 @@ static void on_stage(void *ctx, const struct link_work *w, enum partition_stage 
 {
     (void)ctx;
     pthread_mutex_lock(&lock);
-    if (stage == PARTITION_READING) { /* of a few, and before all else */
-        read_len++;
+    if (stage == PARTITION_READING || stage == PARTITION_READ) { /* of a few, and before all else */
+        read_len += stage == PARTITION_READ;
         pthread_mutex_unlock(&lock);
         return;
     }

@@ -434,8 +434,11 @@ static void die_of_0(enum partition_stage stage, const struct link_work *w)
 {
     static bool there;
 
-    if (there)
+    if (there) { /* and another's document has been read, which waits */
+        say_stage(w->partition, PARTITION_READING);
+        say_stage(w->partition, PARTITION_READ);
         raise(SIGKILL);
+    }
     there = w->partition == 0;
     if (there)
         say_stage(0, stage);
@@ -451,6 +454,7 @@ static void die_loading(const struct link_work *w)
         return;
     }
     say_stage(w->partition, PARTITION_READING);
+    say_stage(w->partition, PARTITION_READ);
     say_stage(w->partition, PARTITION_LOADING);
     raise(SIGKILL);
 }

@@ -165,10 +165,6 @@ START_TEST(setup_run__makes_anew_what_is_damaged)
         ck_assert_int_eq(truncate(path, cut[i]), 0);
         expect_made_anew();
     }
-    ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(symlink("nowhere", path), 0);
-    expect_made_anew();
-    ck_assert_int_eq(unlink(path), 0);
     make_complete();
     put(".vk", "", 0);
     expect_made_anew();
@@ -183,6 +179,12 @@ START_TEST(setup_run__leaves_to_people_what_may_be_somebodys)
 
     make_complete();
     path_of(".params", path);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(symlink("/mnt/not-mounted", path), 0); /* by whom has them elsewhere */
+    ck_assert_int_eq(run(dir, &made, &err), -EBADMSG);
+    ck_assert_msg(strstr(err.text, "leads nowhere") != NULL, "%s", err.text);
+    ck_assert_int_eq(unlink(path), 0);
+    make_complete();
     int fd = open(path, O_WRONLY);
     ck_assert_int_eq(pwrite_full(fd, "\1", 1, 95), 0); /* no point any more */
     ck_assert_int_eq(run(dir, &made, &err), -EBADMSG);
@@ -197,6 +199,14 @@ START_TEST(setup_run__leaves_to_people_what_may_be_somebodys)
     close(fd);
     ck_assert_int_eq(run(dir, &made, &err), -EEXIST);
     ck_assert_msg(strstr(err.text, "are not the development parameters") != NULL, "%s", err.text);
+
+    make_complete();
+    path_of(".vk", path);
+    fd = open(path, O_WRONLY);
+    ck_assert_int_eq(pwrite_full(fd, other, sizeof(other), 0), 0);
+    close(fd);
+    ck_assert_int_eq(run(dir, &made, &err), -EEXIST);
+    ck_assert_msg(strstr(err.text, ".vk: is not a key of the development") != NULL, "%s", err.text);
 
     snprintf(command, sizeof(command), "rm %s; mkdir %s", path, path);
     ck_assert_int_eq(system(command), 0);
