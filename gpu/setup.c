@@ -510,7 +510,8 @@ static int check_key_is_ours(const struct sector_size *size, const struct names 
     srs_counts(size, &counts);
     const size_t len = vk_bytes(counts.ic);
     uint8_t *key = malloc(len);
-    int fd = open(n->vk, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret = key ? 0 : -ENOMEM;
+    int fd = open(n->vk, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int ret = key ? 0 : errmsg_set(err, -ENOMEM, "no memory for a key");
     bool read = ret == 0 && fd >= 0 && pread_full(fd, key, len, 0) == 0 && vk_read(key, len, &vk, NULL) == 0;
 
     if (read && !setup_made(&vk))
