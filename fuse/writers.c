@@ -160,6 +160,17 @@ static void refuse_parked(struct parked *p, int error)
     refuse((struct pending_open *)p, error);
 }
 
+/* Takes those that `wanted` agrees to off both lists and refuses them. */
+static void refuse_waiting(struct writers *ws, bool (*wanted)(void *ctx, const struct parked *p),
+                           void *ctx, int error)
+{
+    struct parked *p;
+
+    for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
+        while ((p = parked_take(&ws->waiting[i], wanted, ctx)) != NULL)
+            refuse_parked(p, error);
+}
+
 static void open_interrupted(struct parked *p)
 {
     refuse_parked(p, EINTR);
@@ -243,6 +254,14 @@ static bool may_wait(struct pending_open *o)
     return o->waiting;
 }
 
+static bool is_stopping(struct writers *ws)
+{
+    pthread_mutex_lock(&ws->lock);
+    bool is = ws->stopping;
+    pthread_mutex_unlock(&ws->lock);
+    return is;
+}
+
 static enum intake_result run_open(struct intake_task *task)
 {
     struct pending_open *o =
@@ -256,6 +275,8 @@ static enum intake_result run_open(struct intake_task *task)
         return INTAKE_GONE;
     }
     parked_add(&ws->waiting[o->temporary], &o->parked);
+    if (is_stopping(ws)) /* since then nobody looks after those who wait */
+        refuse_waiting(ws, NULL, NULL, ECANCELED);
     writers_room(ws); /* it may have come meanwhile */
     return INTAKE_GONE;
 }
@@ -276,17 +297,6 @@ void writers_open(struct writers *ws, fuse_req_t req, uint64_t job, const struct
     o->lane.user = fuse_req_ctx(req)->uid;
     o->task.run = run_open;
     intake_push(ws->intake, &o->lane, &o->task);
-}
-
-/* Takes those that `wanted` agrees to off both lists and refuses them. */
-static void refuse_waiting(struct writers *ws, bool (*wanted)(void *ctx, const struct parked *p),
-                           void *ctx, int error)
-{
-    struct parked *p;
-
-    for (size_t i = 0; i < ARRAY_LEN(ws->waiting); i++)
-        while ((p = parked_take(&ws->waiting[i], wanted, ctx)) != NULL)
-            refuse_parked(p, error);
 }
 
 static bool is_for_job(void *ctx, const struct parked *p)

@@ -81,7 +81,7 @@ bring_to() { # moment round
         submit_and_wait "c$n" 2
         wait_for 10 in_state "c$n" proving
         unset "content_of[c$n]"
-        rm "$jobs/c$n"
+        rm "$jobs/c$n" && sync "$jobs" # else the kill may bring it back
         ;;
     random)
         for i in 0 1 2 3; do submit "x$n.$i" $((RANDOM % 4)); a_little; done

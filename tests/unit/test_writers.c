@@ -348,6 +348,20 @@ START_TEST(disk_hangs__an_open_that_has_waited_too_long_ends)
 }
 END_TEST
 
+/* Whoever was on the way when all others were sent away. */
+START_TEST(stopped__an_open_that_would_wait_ends)
+{
+    struct fuse_req req;
+
+    js_submit(js, "full", "2KiB-sparse");
+    writers_stop(ws);
+    open_file(&req, make("a"), 0);
+    until(&req.answered);
+    ck_assert_int_eq(req.error, ECANCELED);
+    ck_assert_int_eq(js_state(js, "a"), JOB_STATES);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("writers");
@@ -364,6 +378,7 @@ int main(void)
     tcase_add_test(tc, disk_hangs__an_open_that_waits_can_be_interrupted);
     tcase_add_test(tc, disk_hangs__a_file_whose_open_waits_can_be_removed);
     tcase_add_test(tc, disk_hangs__an_open_that_has_waited_too_long_ends);
+    tcase_add_test(tc, stopped__an_open_that_would_wait_ends);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }
