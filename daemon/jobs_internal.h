@@ -221,7 +221,8 @@ static inline bool is_rejected(const struct job *job)
 }
 
 /* ---- jobs_table.c; `lock` is held by the caller unless it says otherwise ---- */
-int64_t now_ns(void);
+int64_t now_ns(void); /* by the calendar: what records hold */
+int64_t monotonic_ms(void);
 /* Where `id` is or would be in by_id. */
 size_t table_position(const struct jobs *jobs, uint64_t id);
 struct job *table_get(struct jobs *jobs, uint64_t id);

@@ -610,12 +610,11 @@ static sigset_t own_signals(void)
     return mask;
 }
 
-/* Before any thread: the spawner is forked, the mount is made. */
+/* Before any thread: the spawner is forked, the mount is made. check_machine has found the engine. */
 static int build_processes(struct service *sv, struct errmsg *err)
 {
-    int ret = find_engine(sv, err);
-    if (ret == 0)
-        ret = choose_nodes(sv, err);
+    int ret = choose_nodes(sv, err);
+
     if (ret < 0)
         return ret;
     choose_trusted(sv);

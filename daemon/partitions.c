@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/jobs_internal.h"
 #include "daemon/log.h"
@@ -26,14 +25,6 @@
 #define SYNCERS 16 /* threads that wait for the disk: it makes few syncs of many at the same time */
 
 /* For the queue's order: of a clock that nobody sets. */
-static int64_t monotonic_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static bool in_engine(const struct slot *slot)
 {
     return slot->state == SLOT_TAKEN || slot->state == SLOT_LOADING ||

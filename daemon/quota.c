@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <time.h>
 
 #include "daemon/jobs_internal.h"
 
@@ -31,14 +30,6 @@ void quota_defaults(struct jobs_options *opt, const struct store *store)
         opt->max_unsubmitted = UINT32_MAX;
     if (!opt->max_unsubmitted_user)
         opt->max_unsubmitted_user = opt->max_unsubmitted;
-}
-
-static int64_t monotonic_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 bool is_of_disk(int code)

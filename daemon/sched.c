@@ -217,7 +217,6 @@ static int poll_timeout(const struct sched *s)
 
     if (s->take_at)
         at = earliest(at, s->take_at);
-
     for (size_t i = 0; i < s->engines_len; i++) {
         const struct engine *e = &s->engines[i];
         at = earliest(at, due_at(s, e));

@@ -425,22 +425,32 @@ static int check_kind(const char *path, struct errmsg *err)
                : errmsg_set(err, -EBADMSG, "%s: is not a regular file; remove it", path);
 }
 
+static int read_whose(const uint8_t *key, size_t len, bool *ours, struct errmsg *err)
+{
+    struct vk vk;
+    int ret = vk_read(key, len, &vk, err);
+
+    if (ret < 0)
+        return ret;
+    *ours = setup_made(&vk);
+    vk_fini(&vk);
+    return 0;
+}
+
 /* Everything beside a marker is ours, but that whoever fetched published parameters into this directory put them beside it. -ENODATA: the
  * file ends inside its key. */
 static int check_ours(int fd, const struct names *n, uint8_t *key, size_t len, struct errmsg *err)
 {
-    struct vk vk;
+    bool ours = false;
     int ret = pread_full(fd, key, len, 0);
 
     if (ret == -ENODATA)
         return ret;
     if (ret < 0)
         return errmsg_set(err, ret, "%s: cannot read: %s", n->params, strerror(-ret));
-    ret = vk_read(key, len, &vk, err);
+    ret = read_whose(key, len, &ours, err);
     if (ret < 0)
         return errmsg_prefix(err, ret, "%s: is damaged; remove it", n->params);
-    const bool ours = setup_made(&vk);
-    vk_fini(&vk);
     return ours ? 0
                 : errmsg_set(
                       err, -EEXIST,
@@ -505,22 +515,21 @@ static int look_at_params(const struct sector_size *size, const struct names *n,
 static int check_key_is_ours(const struct sector_size *size, const struct names *n, struct errmsg *err)
 {
     struct srs_counts counts;
-    struct vk vk;
+    bool ours = true;
 
     srs_counts(size, &counts);
     const size_t len = vk_bytes(counts.ic);
     uint8_t *key = malloc(len);
     int fd = open(n->vk, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int ret = key ? 0 : errmsg_set(err, -ENOMEM, "no memory for a key");
-    bool read = ret == 0 && fd >= 0 && pread_full(fd, key, len, 0) == 0 && vk_read(key, len, &vk, NULL) == 0;
 
-    if (read && !setup_made(&vk))
+    if (ret == 0 && fd >= 0 && pread_full(fd, key, len, 0) == 0)
+        (void)read_whose(key, len, &ours, NULL);
+    if (!ours)
         ret = errmsg_set(err, -EEXIST,
                          "%s: is not a key of the development parameters that the marker beside it tells of (%s); remove what is "
                          "wrong, or choose another directory",
                          n->vk, n->marker);
-    if (read)
-        vk_fini(&vk);
     if (fd >= 0)
         close(fd);
     free(key);
